@@ -239,9 +239,10 @@ type Taken struct {
 // Lease is the right to run one attempt of a task.
 type Lease struct {
 	skeleton.Task
-	Ref   string    // where the ledger keeps the task
-	Fence int64     // of this lease: an outcome with an older one is refused
-	Taken time.Time // when it was handed out
+	Ref     string    // where the ledger keeps the task
+	Locator string    // where it keeps a body that Take did not deliver; "" = it did
+	Fence   int64     // of this lease: an outcome with an older one is refused
+	Taken   time.Time // when it was handed out
 }
 
 // Standing is how a lease stands.

@@ -1,0 +1,210 @@
+package redisledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// Take implements ledger.Dispatch.
+func (l *farm) Take(ctx context.Context, owner string, max int) (ledger.Taken, error) {
+	return l.take(ctx, max, false)
+}
+
+// TakeAny implements ledger.Dispatch.
+func (l *farm) TakeAny(ctx context.Context, owner string, max int) (ledger.Taken, error) {
+	return l.take(ctx, max, true)
+}
+
+func (l *farm) take(ctx context.Context, max int, anyway bool) (ledger.Taken, error) {
+	limits := l.store.limits
+	a, err := l.run(ctx, scriptTake, min(max, ledger.MaxBatch), flag(anyway), limits.KeptBytes, ledger.LeaseTime.Microseconds(),
+		ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()).Slice()
+	if err != nil {
+		return ledger.Taken{}, check("take", err)
+	}
+	taken := micros(a[0].(string))
+	t := ledger.Taken{Window: integer(a[1]), Live: integer(a[2]), Waiting: integer(a[3]), Blocked: a[5].(string)}
+	if next := integer(a[4]); next >= 0 {
+		t.Next = time.Duration(next+1) * time.Microsecond // never 0, which means none
+	}
+	fence := a[6].(int64)
+	runs := map[string]runInfo{}
+	i := 7
+	for ; i < len(a) && a[i] != ""; i += 2 {
+		run, err := decodeRun(a[i+1].(string))
+		if err != nil {
+			return t, err
+		}
+		runs[a[i].(string)] = run
+	}
+	if i >= len(a) {
+		return t, nil
+	}
+	t.Leases = make([]ledger.Lease, 0, (len(a)-i-1)/3)
+	for i++; i < len(a); i += 3 {
+		lease, err := l.lease(runs, a[i].(string), a[i+1].(string), a[i+2].(string))
+		if err != nil {
+			return t, err
+		}
+		lease.Fence, lease.Taken = fence, taken
+		fence++
+		t.Leases = append(t.Leases, lease)
+	}
+	return t, nil
+}
+
+func (l *farm) lease(runs map[string]runInfo, ref, charged, record string) (ledger.Lease, error) {
+	run, off, err := split(ref)
+	if err != nil {
+		return ledger.Lease{}, err
+	}
+	r := runs[run]
+	lease := ledger.Lease{Ref: ref}
+	t := &lease.Task
+	if err := decodeTask(record, t); err != nil {
+		return lease, err
+	}
+	failures, lost, _ := strings.Cut(charged, ",")
+	t.Attempt, _ = strconv.Atoi(failures) // written by our own script
+	t.Attempt++
+	t.Lost, _ = strconv.Atoi(lost)
+	t.Farm, t.Job, t.Index = l.name, l.id(r.job), r.idx+off
+	t.Class, t.Tenant, t.Due, t.Accepted, t.Attempts, t.NoRetry = r.class, r.tenant, r.due, r.accepted, r.attempts, r.noRetry
+	if t.Size > len(t.Body) {
+		lease.Locator = r.piece + ":" + strconv.Itoa(r.off+off)
+	}
+	return lease, nil
+}
+
+// split takes a ref apart: R.off.
+func split(ref string) (run string, off int, err error) {
+	run, tail, ok := strings.Cut(ref, ".")
+	off, err = strconv.Atoi(tail)
+	if !ok || err != nil {
+		return "", 0, fmt.Errorf("redisledger: %q is no reference to a task", ref)
+	}
+	return run, off, nil
+}
+
+func integer(v any) int { return int(v.(int64)) }
+
+// Body implements ledger.Dispatch.
+func (l *farm) Body(ctx context.Context, lease ledger.Lease) ([]byte, error) {
+	if lease.Locator == "" {
+		return lease.Task.Body, nil
+	}
+	body, err := l.store.rdb.Get(ctx, l.key("b", lease.Locator)).Bytes()
+	if err := check("body", err); err != nil {
+		return nil, err
+	}
+	if len(body) != lease.Size {
+		return nil, fmt.Errorf("redisledger: body of %s/%d: %d of %d bytes", lease.Job, lease.Index, len(body), lease.Size)
+	}
+	return body, nil
+}
+
+var standings = map[string]ledger.Standing{"h": ledger.Held, "l": ledger.WasLost, "c": ledger.WasCancel, "t": ledger.HasTimeout}
+
+// Renew implements ledger.Dispatch.
+func (l *farm) Renew(ctx context.Context, leases []ledger.Lease) ([]ledger.Standing, error) {
+	args := make([]any, 0, 1+3*len(leases))
+	args = append(args, ledger.LeaseTime.Microseconds())
+	for _, lease := range leases {
+		args = append(args, lease.Ref, lease.Fence, lease.Timeout.Microseconds())
+	}
+	answers, err := l.run(ctx, scriptRenew, args...).StringSlice()
+	if err != nil {
+		return nil, check("renew", err)
+	}
+	out := make([]ledger.Standing, len(answers))
+	for i, a := range answers {
+		out[i] = standings[a]
+	}
+	return out, nil
+}
+
+// maxAnswer is how much of a failed attempt's last answer is kept.
+const maxAnswer = 1 << 10
+
+// Settle implements ledger.Dispatch.
+func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
+	limits := l.store.limits
+	args := make([]any, 0, 4+9*len(outcomes))
+	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget)
+	large := map[int]string{}
+	for i, o := range outcomes {
+		head := resultHead{Status: o.Status, Type: o.Type, Reason: o.Reason, Attempt: o.Lease.Attempt, Lost: o.Lease.Lost,
+			Service: o.Service.Microseconds(), Waited: o.Waited.Microseconds()}
+		body, name := o.Body, ""
+		if o.Kind == ledger.Success {
+			head.Key, head.Reason = o.Lease.Key, ""
+			if len(body) > ledger.MaxInline {
+				name = o.Lease.Ref + ":" + strconv.FormatInt(o.Lease.Fence, 10)
+				large[i] = name
+				head.Size, head.Name, body = len(o.Body), name, nil
+			}
+		} else {
+			body = clip(body, maxAnswer)
+		}
+		raw, err := json.Marshal(head)
+		if err != nil {
+			return ledger.Settled{}, fmt.Errorf("redisledger: outcome: %w", err)
+		}
+		args = append(args, o.Lease.Ref, o.Lease.Fence, string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, len(o.Body), name, raw, body)
+	}
+	if err := l.putResults(ctx, outcomes, large); err != nil {
+		return ledger.Settled{}, err
+	}
+	a, err := l.run(ctx, scriptSettle, args...).Slice()
+	if err != nil {
+		return ledger.Settled{}, check("settle", err)
+	}
+	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(outcomes))}
+	for i := range outcomes {
+		s.Verdicts[i] = ledger.Verdict(a[3+i].(string))
+	}
+	return s, nil
+}
+
+// putResults writes large results under the fences of their leases, before
+// Settle links them. The sweeper removes what never gets linked.
+func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large map[int]string) error {
+	if len(large) == 0 {
+		return nil
+	}
+	now, err := l.store.rdb.Time(ctx).Result()
+	if err != nil {
+		return check("result", err)
+	}
+	stamp := now.Add(l.store.shift()).UnixMicro()
+	pipe := l.store.rdb.Pipeline()
+	for i, name := range large {
+		pipe.ZAdd(ctx, l.key("loose"), member(stamp, name))
+		pipe.Set(ctx, l.key("r", name), outcomes[i].Body, 0)
+	}
+	_, err = pipe.Exec(ctx)
+	return check("result", err)
+}
+
+// Watch implements ledger.Dispatch.
+func (l *farm) Watch(ctx context.Context, fn func(ledger.Event)) error {
+	return l.store.hub.watch(ctx, l.key("events"), func(payload string) {
+		if unit, ok := strings.CutPrefix(payload, "c"); ok {
+			fn(ledger.Event{Kind: ledger.Cancel, Job: l.id(unit)})
+			return
+		}
+		fn(ledger.Event{Kind: ledger.Wake})
+	})
+}
+
+// Beat implements ledger.Dispatch.
+func (l *farm) Beat(ctx context.Context, owner string) error {
+	return check("beat", l.run(ctx, scriptBeat, owner).Err())
+}

@@ -1,0 +1,194 @@
+package redisledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+func member(score int64, name string) redis.Z { return redis.Z{Score: float64(score), Member: name} }
+
+// Job implements ledger.Producer.
+func (l *farm) Job(ctx context.Context, id string) (skeleton.Job, error) {
+	unit, err := l.unit(id)
+	if err != nil {
+		return skeleton.Job{}, err
+	}
+	fields, err := l.store.rdb.HGetAll(ctx, l.key("job", unit)).Result()
+	if err := check("job", err); err != nil {
+		return skeleton.Job{}, err
+	}
+	if len(fields) == 0 {
+		return skeleton.Job{}, ledger.ErrNotFound
+	}
+	return l.job(unit, fields), nil
+}
+
+func (l *farm) job(unit string, f map[string]string) skeleton.Job {
+	n := func(name string) int {
+		v, _ := strconv.Atoi(f[name]) // written by our own scripts
+		return v
+	}
+	return skeleton.Job{
+		ID: l.id(unit), Farm: l.name, Ordered: f["ordered"] == "1", Callback: f["cb"], Open: f["open"] == "1",
+		Created: micros(f["created"]), Ended: micros(f["ended"]), Expires: micros(f["expires"]),
+		Total: n("total"), Done: n("done"), Dead: n("dead"), Cancelled: n("cancelled"), Late: n("late"),
+		Position: n("pos"), Cancel: n("cancel") > 0, BodyBytes: n("bytes"), KeptBytes: n("kept"),
+	}
+}
+
+// Jobs implements ledger.Producer.
+func (l *farm) Jobs(ctx context.Context, after string, limit int) ([]skeleton.Job, error) {
+	from := "+"
+	if after != "" {
+		unit, err := l.unit(after)
+		if err != nil {
+			return nil, err
+		}
+		from = "(" + unit
+	}
+	units, err := l.store.rdb.ZRevRangeByLex(ctx, l.key("jobs"), &redis.ZRangeBy{Max: from, Min: "-", Count: int64(limit)}).Result()
+	if err := check("jobs", err); err != nil {
+		return nil, err
+	}
+	pipe := l.store.rdb.Pipeline()
+	cmds := make([]*redis.MapStringStringCmd, len(units))
+	for i, unit := range units {
+		cmds[i] = pipe.HGetAll(ctx, l.key("job", unit))
+	}
+	if len(units) > 0 {
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, check("jobs", err)
+		}
+	}
+	jobs := make([]skeleton.Job, 0, len(units))
+	for i, unit := range units {
+		if f := cmds[i].Val(); len(f) > 0 {
+			jobs = append(jobs, l.job(unit, f))
+		}
+	}
+	return jobs, nil
+}
+
+// Close implements ledger.Producer.
+func (l *farm) Close(ctx context.Context, id string) (skeleton.Job, error) {
+	unit, err := l.unit(id)
+	if err != nil {
+		return skeleton.Job{}, err
+	}
+	limits := l.store.limits
+	n, err := l.run(ctx, scriptClose, unit, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()).Int()
+	if err != nil {
+		return skeleton.Job{}, check("close", err)
+	}
+	if n < 0 {
+		return skeleton.Job{}, ledger.ErrNotFound
+	}
+	return l.Job(ctx, id)
+}
+
+// Cancel implements ledger.Producer. It first empties the job's runs, then
+// cancels the tasks that stand alone; a sweeper continues one that was cut off.
+func (l *farm) Cancel(ctx context.Context, id string) (skeleton.Job, error) {
+	unit, err := l.unit(id)
+	if err != nil {
+		return skeleton.Job{}, err
+	}
+	if err := l.cancel(ctx, unit); err != nil {
+		return skeleton.Job{}, err
+	}
+	return l.Job(ctx, id)
+}
+
+func (l *farm) cancel(ctx context.Context, unit string) error {
+	limits := l.store.limits
+	keep, keepDead := limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()
+	for {
+		left, err := l.run(ctx, scriptCancel, unit, ledger.MaxBatch, keep, keepDead).Int()
+		if err != nil {
+			return check("cancel", err)
+		}
+		if left < 0 {
+			return ledger.ErrNotFound
+		}
+		if left == 0 {
+			break
+		}
+	}
+	runs, err := l.store.rdb.LRange(ctx, l.key("job", unit, "runs"), 0, -1).Result()
+	if err != nil {
+		return check("cancel", err)
+	}
+	ours := make(map[string]bool, len(runs))
+	for _, r := range runs {
+		ours[r] = true
+	}
+	var cursor uint64
+	for {
+		page, next, err := l.store.rdb.HScan(ctx, l.key("live"), cursor, "", ledger.MaxBatch).Result()
+		if err != nil {
+			return check("cancel", err)
+		}
+		args := []any{keep, keepDead, ""}
+		for i := 0; i < len(page); i += 2 {
+			if run, _, ok := strings.Cut(page[i], "."); ok && ours[run] {
+				args = append(args, page[i])
+			}
+		}
+		if next == 0 {
+			args[2] = unit // the last page: the cancellation is complete
+		}
+		if len(args) > 3 || next == 0 {
+			if err := l.run(ctx, scriptCancelRefs, args...).Err(); err != nil {
+				return check("cancel", err)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// WatchJob implements ledger.Producer.
+func (l *farm) WatchJob(ctx context.Context, id string, fn func()) error {
+	unit, err := l.unit(id)
+	if err != nil {
+		return err
+	}
+	return l.store.hub.watch(ctx, l.key("job", unit), func(string) { fn() })
+}
+
+// Acknowledge implements ledger.Producer.
+func (l *farm) Acknowledge(ctx context.Context, id string, ordered bool, cursor int) error {
+	unit, err := l.unit(id)
+	if err != nil {
+		return err
+	}
+	for {
+		a, err := l.run(ctx, scriptAck, unit, flag(ordered), cursor, ledger.MaxBatch).Slice()
+		if err != nil {
+			return check("acknowledge", err)
+		}
+		names := make([]string, 0, len(a)-1)
+		for _, name := range a[1:] {
+			names = append(names, l.key("r", name.(string)))
+		}
+		if len(names) > 0 {
+			if err := l.store.rdb.Unlink(ctx, names...).Err(); err != nil {
+				return check("acknowledge", err)
+			}
+		}
+		switch left := integer(a[0]); {
+		case left < 0:
+			return fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+		case left == 0:
+			return nil
+		}
+	}
+}

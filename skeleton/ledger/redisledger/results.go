@@ -1,0 +1,178 @@
+package redisledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// Defaults of a query.
+const (
+	pageResults = 1000
+	pageBytes   = 8 << 20
+)
+
+// pick is a result to read: its index, and of a dead one the letter it was.
+type pick struct {
+	index  string
+	letter string
+	next   int // cursor after it
+}
+
+// Results implements ledger.Producer.
+func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.Page, error) {
+	unit, err := l.unit(id)
+	if err != nil {
+		return ledger.Page{}, err
+	}
+	if q.Limit <= 0 {
+		q.Limit = pageResults
+	}
+	if q.MaxBytes <= 0 {
+		q.MaxBytes = pageBytes
+	}
+	key := l.key("job", unit)
+	fields, err := l.store.rdb.HGetAll(ctx, key).Result()
+	if err := check("results", err); err != nil {
+		return ledger.Page{}, err
+	}
+	if len(fields) == 0 {
+		return ledger.Page{}, ledger.ErrNotFound
+	}
+	page := ledger.Page{Job: l.job(unit, fields)}
+	picks, err := l.picks(ctx, key, fields, page.Job, q)
+	if err != nil {
+		return page, err
+	}
+	page.Next = q.Cursor
+	whole, err := l.read(ctx, key, picks, q, &page)
+	if err != nil {
+		return page, err
+	}
+	last := page.Job.Position
+	if q.Ordered {
+		last = page.Job.Total
+	}
+	page.End = whole && !page.Job.Ended.IsZero() && page.Next >= last
+	return page, nil
+}
+
+// picks lists what stands at the cursor and after it.
+func (l *farm) picks(ctx context.Context, key string, fields map[string]string, job skeleton.Job, q ledger.Query) ([]pick, error) {
+	if q.Ordered {
+		acked, _ := strconv.Atoi(fields["oack"]) // written by our own scripts
+		from := max(q.Cursor, acked)
+		to := min(job.Total, from+q.Limit)
+		picks := make([]pick, 0, max(0, to-from))
+		for i := from; i < to; i++ {
+			picks = append(picks, pick{index: strconv.Itoa(i), next: i + 1})
+		}
+		return picks, nil
+	}
+	base, _ := strconv.Atoi(fields["base"]) // written by our own scripts
+	from := max(q.Cursor, base)
+	list, err := l.store.rdb.LRange(ctx, key+":out", int64(from-base), int64(from-base+q.Limit-1)).Result()
+	if err := check("results", err); err != nil {
+		return nil, err
+	}
+	picks := make([]pick, len(list))
+	for i, e := range list {
+		picks[i] = pick{index: e, next: from + i + 1}
+		if rest, ok := strings.CutPrefix(e, "d"); ok {
+			picks[i].index, picks[i].letter, _ = strings.Cut(rest, ":")
+		}
+	}
+	return picks, nil
+}
+
+// read fills the page with picks, in order. It reports whether it got through
+// all of them.
+func (l *farm) read(ctx context.Context, key string, picks []pick, q ledger.Query, page *ledger.Page) (whole bool, err error) {
+	if len(picks) == 0 {
+		return true, nil
+	}
+	indexes := make([]string, len(picks))
+	for i, p := range picks {
+		indexes[i] = p.index
+	}
+	records, err := l.store.rdb.HMGet(ctx, key+":res", indexes...).Result()
+	if err := check("results", err); err != nil {
+		return false, err
+	}
+	large := map[int]string{}
+	bytes := 0
+	for i, p := range picks {
+		raw, ok := records[i].(string)
+		if !ok {
+			if q.Ordered && page.Job.Ended.IsZero() {
+				break // not finished yet
+			}
+			page.Next = p.next // cancelled, acknowledged, or redriven
+			continue
+		}
+		index, _ := strconv.Atoi(p.index) // written by our own scripts
+		r, name, ref, err := decodeResult(raw, index)
+		if err != nil {
+			return false, err
+		}
+		if !q.Ordered && ref != p.letter {
+			page.Next = p.next // it was redriven since
+			continue
+		}
+		size := len(r.Body)
+		if name != "" {
+			size = sizeOf(raw)
+		}
+		if len(page.Results) > 0 && bytes+size > q.MaxBytes {
+			whole = false
+			return false, l.fetchLarge(ctx, large, page)
+		}
+		bytes += size
+		if name != "" {
+			large[len(page.Results)] = name
+		}
+		page.Results = append(page.Results, r)
+		page.Next = p.next
+	}
+	return true, l.fetchLarge(ctx, large, page)
+}
+
+// sizeOf reads the size of a large result from its record.
+func sizeOf(raw string) int {
+	_, rest, _ := strings.Cut(raw, "\"n\":")
+	end := strings.IndexAny(rest, ",}")
+	if end < 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(rest[:end]) // written by Settle
+	return n
+}
+
+// fetchLarge reads the bodies of large results.
+func (l *farm) fetchLarge(ctx context.Context, large map[int]string, page *ledger.Page) error {
+	if len(large) == 0 {
+		return nil
+	}
+	pipe := l.store.rdb.Pipeline()
+	cmds := make(map[int]*redis.StringCmd, len(large))
+	for i, name := range large {
+		cmds[i] = pipe.Get(ctx, l.key("r", name))
+	}
+	if _, err := pipe.Exec(ctx); check("results", err) != nil {
+		return check("results", err)
+	}
+	for i, cmd := range cmds {
+		body, err := cmd.Bytes()
+		if err != nil {
+			return fmt.Errorf("redisledger: result %d of %s is missing: %w", page.Results[i].Index, page.Job.ID, err)
+		}
+		page.Results[i].Body = body
+	}
+	return nil
+}

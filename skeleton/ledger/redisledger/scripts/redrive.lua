@@ -1,0 +1,42 @@
+-- redrive: put dead letters back into the queue, each as a run of its own with
+-- fresh budgets and a fresh due.
+--
+-- ARGV  2 number to take from the oldest on (0: those named), 3… refs
+-- returns how many
+local refs = {}
+if tonumber(ARGV[2]) > 0 then
+  refs = redis.call('ZRANGE', P .. 'dead', 0, ARGV[2] - 1)
+else
+  for i = 3, #ARGV do refs[#refs + 1] = ARGV[i] end
+end
+local lives, Rs = fetch(P .. 'live', refs), {}
+for i, id in ipairs(refs) do Rs[i] = runof(id) end
+load(Rs)
+local n = 0
+for i, id in ipairs(refs) do
+  local l, r = lives[i] and live(lives[i]), runs[Rs[i]]
+  if l and r and l.state == 'D' and redis.call('ZREM', P .. 'dead', id) == 1 then
+    local off = offof(id)
+    local idx, bytes = r.idx + off, size(r, off)
+    local key = P .. 'job:' .. r.job
+    local due = r.due > 0 and now + math.max(1, r.due - r.acc) or 0
+    local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
+    local s = table.concat({ r.job, r.piece, r.off + off, idx, 1, r.class, F(due), F(now), r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
+    redis.call('HSET', P .. 'runs', R, s)
+    redis.call('RPUSH', key .. ':runs', R)
+    redis.call('HDEL', P .. 'live', id)
+    redis.call('HDEL', P .. 'letters', id)
+    redis.call('HDEL', key .. ':res', idx)
+    redis.call('SREM', key .. ':dead', id)
+    push(R .. '~', parse(R, s))
+    redis.call('HSET', key, 'ended', 0, 'expires', 0)
+    redis.call('ZREM', P .. 'expiry', r.job)
+    redis.call('ZREM', P .. 'callbacks', r.job)
+    count('dead', -1); count('waiting', 1); count('qbytes', bytes); count('kbytes', -bytes)
+    tally(r.job, 'dead', -1); tally(r.job, 'bytes', bytes); tally(r.job, 'kept', -bytes)
+    n = n + 1
+  end
+end
+flush(0, 0)
+if n > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
+return n

@@ -1,0 +1,37 @@
+-- sweep: end lapsed leases, delays, silent stages and expired jobs.
+--
+-- ARGV  2 batch, 3 lost budget, 4 retention µs, 5 with dead µs, 6 stage idle µs
+-- returns {work done, large results that nothing links …}
+local batch = tonumber(ARGV[2])
+local a, b = lapse(batch, tonumber(ARGV[3])), wake(batch)
+flush(tonumber(ARGV[4]), tonumber(ARGV[5]))
+if a + b > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
+local busy = (a == batch or b == batch) and 1 or 0
+
+for _, piece in ipairs(redis.call('ZRANGEBYSCORE', P .. 'stages', '-inf', F(now - ARGV[6]), 'LIMIT', 0, batch)) do
+  redis.call('ZREM', P .. 'stages', piece)
+  redis.call('SADD', P .. 'trash', piece)
+  local bytes = redis.call('HGET', P .. 'sbytes', piece)
+  if bytes then
+    redis.call('HDEL', P .. 'sbytes', piece)
+    redis.call('HINCRBY', P .. 'n', 'sbytes', -bytes)
+  end
+  busy = 1
+end
+for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', F(now), 'LIMIT', 0, 100)) do
+  local key = P .. 'job:' .. job
+  redis.call('ZREM', P .. 'expiry', job)
+  redis.call('ZREM', P .. 'jobs', job)
+  redis.call('ZREM', P .. 'callbacks', job)
+  redis.call('SADD', P .. 'forgetting', job)
+  local j = redis.call('HMGET', key, 'total', 'done', 'dead', 'cancelled', 'kept', 'bytes')
+  for i, f in ipairs({ 'submitted', 'done', 'dead', 'cancelled', 'kbytes', 'qbytes' }) do
+    redis.call('HINCRBY', P .. 'n', f, -j[i])
+  end
+  redis.call('UNLINK', key)
+  busy = 1
+end
+redis.call('ZREMRANGEBYSCORE', P .. 'beats', '-inf', F(now - 60e6))
+local loose = redis.call('ZRANGEBYSCORE', P .. 'loose', '-inf', F(now - 120e6), 'LIMIT', 0, batch)
+if #loose > 0 then redis.call('ZREM', P .. 'loose', unpack(loose)) end
+return { busy, unpack(loose) }

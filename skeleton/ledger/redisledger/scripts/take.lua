@@ -1,0 +1,170 @@
+-- take: end what is over, then lease tasks in the order of service.
+--
+-- ARGV  2 max, 3 any (1: regardless of the window), 4 limit of kept bytes,
+--       5 lease µs, 6 batch, 7 lost budget, 8 retention µs, 9 retention with dead µs
+-- returns {now, window, live, waiting, next µs or -1, blocked, first fence,
+--          runs…: R, description …, '', leases…: ref, "failures,lost", record …}
+local max, any, kept = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])
+lapse(tonumber(ARGV[6]), tonumber(ARGV[7]))
+wake(tonumber(ARGV[6]))
+
+local win = readwin()
+local room, held = window(win), redis.call('ZCARD', P .. 'leases')
+local w = room
+local n = math.min(max, any and max or room - held)
+local sums = redis.call('HMGET', P .. 'n', 'kbytes', 'waiting')
+local blocked = ''
+if tonumber(sums[1] or 0) >= kept and not any then
+  blocked = 'results not collected'
+  n = 0
+end
+
+local taken = {}       -- refs in the order of service
+local moved = {}       -- R → tasks that have left it, as of now
+local gone = {}        -- entries that wait no longer
+
+-- serve takes up to k tasks from the given entries of one queue, in order, and
+-- appends them to list. It returns the entries that are used up.
+local function serve(entries, k, list)
+  local Rs, fresh = {}, {}
+  for i, e in ipairs(entries) do
+    local R = runof(e)
+    Rs[i] = R
+    if string.sub(e, 11) == '~' and not moved[R] then fresh[#fresh + 1] = R end
+  end
+  load(Rs)
+  local nexts = fetch(P .. 'next', fresh)
+  for i, R in ipairs(fresh) do moved[R] = tonumber(nexts[i] or 0) end
+  local used = {}
+  for i, e in ipairs(entries) do
+    if k == 0 then break end
+    local R = Rs[i]
+    if string.sub(e, 11) == '~' then
+      local from = moved[R]
+      local m = math.min(k, runs[R].n - from)
+      for j = from, from + m - 1 do list[#list + 1] = ref(R, j) end
+      moved[R] = from + m
+      k = k - m
+      if from + m == runs[R].n then used[#used + 1] = e end
+    else
+      list[#list + 1] = e
+      used[#used + 1] = e
+      k = k - 1
+    end
+  end
+  return used
+end
+
+-- What has waited ten times its deadline comes first, whatever its class.
+while n > 0 do
+  local aged = redis.call('ZRANGEBYSCORE', P .. 'age', '-inf', F(now), 'LIMIT', 0, 1)
+  if #aged == 0 then break end
+  local before = #taken
+  local used = serve(aged, n, taken)
+  n = n - (#taken - before)
+  if #used > 0 then pull(aged[1], runs[runof(aged[1])]) end
+end
+
+-- Then strict classes; inside a class the tenants take turns. A round gives
+-- each of the first m tenants the same number of turns at once, which comes to
+-- the same as going round one task at a time.
+if n > 0 then
+  local classes = redis.call('SMEMBERS', P .. 'classes')
+  table.sort(classes)
+  for _, class in ipairs(classes) do
+    local ring = P .. 'ring:' .. class
+    while n > 0 do
+      local tenants = redis.call('LRANGE', ring, 0, n - 1)
+      local m = #tenants
+      if m == 0 then
+        redis.call('SREM', P .. 'classes', class)
+        break
+      end
+      local turns = math.floor(n / m)
+      local lists, stay, most = {}, {}, 0
+      for i, tenant in ipairs(tenants) do
+        local q = P .. 'q:' .. class .. ':' .. tenant
+        local list = {}
+        local entries = redis.call('ZRANGE', q, 0, turns - 1)
+        local used = serve(entries, turns, list)
+        if #used > 0 then
+          each('ZREM', q, used)
+          for _, e in ipairs(used) do gone[#gone + 1] = e end
+        end
+        if #used < #entries or redis.call('EXISTS', q) == 1 then stay[#stay + 1] = tenant end
+        lists[i] = list
+        most = math.max(most, #list)
+      end
+      for turn = 1, most do
+        for i = 1, m do
+          if lists[i][turn] then taken[#taken + 1] = lists[i][turn]; n = n - 1 end
+        end
+      end
+      -- A single tenant with several turns is alone in the ring: it stays.
+      if m > 1 or turns == 1 or #stay == 0 then
+        redis.call('LTRIM', ring, m, -1)
+        if #stay > 0 then each('RPUSH', ring, stay) end
+      end
+    end
+  end
+end
+
+local k = #taken
+local reply = { F(now), w, held + k, 0, -1, blocked, 0 }
+if k > 0 then
+  unindex(gone)
+  local set = {}
+  for R, to in pairs(moved) do set[#set + 1] = R; set[#set + 1] = to end
+  if #set > 0 then each('HSET', P .. 'next', set) end
+
+  local fence = redis.call('HINCRBY', P .. 'n', 'fence', k) - k
+  local prior = fetch(P .. 'live', taken)
+  local lives, leases, pieces = {}, {}, {}
+  local stamp, lend = ',' .. F(now), F(now + ARGV[5])
+  local names, seen = {}, {}
+  for i, id in ipairs(taken) do
+    local failures, lost = '0', '0'
+    if prior[i] then failures, lost = string.match(prior[i], '^%a,%d+,(%d+),(%d+)') end
+    lives[2 * i - 1], lives[2 * i] = id, 'l,' .. (fence + i) .. ',' .. failures .. ',' .. lost .. stamp
+    leases[2 * i - 1], leases[2 * i] = lend, id
+    prior[i] = failures .. ',' .. lost
+    local R = runof(id)
+    local r = runs[R]
+    local p = pieces[r.piece]
+    if not p then p = { offs = {}, at = {} }; pieces[r.piece] = p end
+    p.offs[#p.offs + 1] = r.off + offof(id)
+    p.at[#p.at + 1] = i
+    if not seen[R] then seen[R] = true; names[#names + 1] = R end
+  end
+  each('HSET', P .. 'live', lives)
+  each('ZADD', P .. 'leases', leases)
+  local records = {}
+  for piece, p in pairs(pieces) do
+    local got = fetch(P .. 'p:' .. piece, p.offs)
+    for j, i in ipairs(p.at) do records[i] = got[j] or '' end
+  end
+  reply[7] = fence + 1
+  for _, R in ipairs(names) do
+    reply[#reply + 1] = R
+    reply[#reply + 1] = runs[R].raw
+  end
+  reply[#reply + 1] = ''
+  for i, id in ipairs(taken) do
+    reply[#reply + 1] = id
+    reply[#reply + 1] = prior[i]
+    reply[#reply + 1] = records[i]
+  end
+  count('waiting', -k)
+  count('leased', k)
+end
+flush(tonumber(ARGV[8]), tonumber(ARGV[9]))
+reply[4] = tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0)
+if blocked ~= '' and reply[4] == 0 then reply[6] = '' end
+for _, z in ipairs({ 'delayed', 'leases' }) do
+  local first = redis.call('ZRANGE', P .. z, 0, 0, 'WITHSCORES')
+  if #first > 0 then
+    local d = math.max(0, tonumber(first[2]) - now)
+    if reply[5] == -1 or d < reply[5] then reply[5] = d end
+  end
+end
+return reply
