@@ -35,7 +35,7 @@ for i, rec in ipairs(fetch(key .. ':res', idxs)) do
   end
 end
 if #have > 0 then each('HDEL', key .. ':res', have) end
-redis.call('HINCRBY', key, 'kept', -freed)
-redis.call('HINCRBY', P .. 'n', 'kbytes', -freed)
+redis.call('HINCRBY', key, 'kept', 0 - freed)
+redis.call('HINCRBY', P .. 'n', 'kbytes', 0 - freed)
 redis.call('PUBLISH', P .. 'events', 'w')
 return reply

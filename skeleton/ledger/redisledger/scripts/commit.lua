@@ -17,7 +17,7 @@ local function unstage()
   local b = redis.call('HGET', P .. 'sbytes', piece)
   if b then
     redis.call('HDEL', P .. 'sbytes', piece)
-    redis.call('HINCRBY', P .. 'n', 'sbytes', -b)
+    redis.call('HINCRBY', P .. 'n', 'sbytes', 0 - b)
   end
 end
 

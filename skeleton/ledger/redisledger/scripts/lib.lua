@@ -215,7 +215,7 @@ local function flush(retention, deadretention)
     if pending == 0 and j[5] == '0' and j[6] == '0' then
       local keep = tonumber(j[3]) > 0 and deadretention or retention
       redis.call('HSET', key, 'ended', F(now), 'expires', F(now + keep), 'bytes', 0)
-      redis.call('HINCRBY', P .. 'n', 'qbytes', -j[7])
+      redis.call('HINCRBY', P .. 'n', 'qbytes', 0 - j[7])
       redis.call('ZADD', P .. 'expiry', F(now + keep), job)
       if j[8] ~= '' then
         redis.call('ZADD', P .. 'callbacks', F(now), job)

@@ -14,7 +14,7 @@ for _, piece in ipairs(redis.call('ZRANGEBYSCORE', P .. 'stages', '-inf', F(now 
   local bytes = redis.call('HGET', P .. 'sbytes', piece)
   if bytes then
     redis.call('HDEL', P .. 'sbytes', piece)
-    redis.call('HINCRBY', P .. 'n', 'sbytes', -bytes)
+    redis.call('HINCRBY', P .. 'n', 'sbytes', 0 - bytes)
   end
   busy = 1
 end
@@ -26,7 +26,7 @@ for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', F(now), 
   redis.call('SADD', P .. 'forgetting', job)
   local j = redis.call('HMGET', key, 'total', 'done', 'dead', 'cancelled', 'kept', 'bytes')
   for i, f in ipairs({ 'submitted', 'done', 'dead', 'cancelled', 'kbytes', 'qbytes' }) do
-    redis.call('HINCRBY', P .. 'n', f, -j[i])
+    redis.call('HINCRBY', P .. 'n', f, 0 - j[i])
   end
   redis.call('UNLINK', key)
   busy = 1
