@@ -74,6 +74,7 @@ func TestSmoke(t *testing.T) {
 		done += len(outs)
 	}
 	fmt.Println("tasks/s", float64(n)/time.Since(t0).Seconds(), ta, tb)
+	fmt.Println(c.Info(ctx, "commandstats").Val())
 	g, err := l.Gauges(ctx)
 	must(err)
 	fmt.Printf("%+v\n", g)
