@@ -29,7 +29,6 @@ type Call struct {
 	Elapsed   time.Duration // since the request was sent
 	Timeout   time.Duration // of the attempt
 	RetryWait time.Duration // Retry-After of the answer; 0 = none
-	Known     bool          // the roster shows the worker
 	Type      string        // media type of Body
 	Body      []byte
 	Limit     int // Oversize: the limit in bytes

@@ -20,7 +20,7 @@ func TestClassify(t *testing.T) {
 		"429 by the platform":            {skeleton.Call{Status: 429, Platform: true, CallID: true}, skeleton.IsBusy, 0},
 		"503 by the platform":            {skeleton.Call{Status: 503, Platform: true}, skeleton.IsBusy, 0},
 		"refused connection":             {skeleton.Call{Failure: skeleton.Refused}, skeleton.IsBusy, 0},
-		"404 of the gateway itself":      {skeleton.Call{Status: 404, Known: true}, skeleton.IsBusy, 0},
+		"404 of the gateway itself":      {skeleton.Call{Status: 404}, skeleton.IsBusy, 0},
 		"404 of the worker":              {skeleton.Call{Status: 404, CallID: true}, skeleton.IsRejected, 0},
 		"500 by the platform":            {skeleton.Call{Status: 500, Platform: true, Elapsed: time.Second, Timeout: full}, skeleton.IsLost, 0},
 		"502 with an empty body":         {skeleton.Call{Status: 502, Empty: true, Elapsed: time.Second, Timeout: full}, skeleton.IsLost, 0},

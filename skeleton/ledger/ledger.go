@@ -176,6 +176,12 @@ type Keeper interface {
 	// cancellations that were cut off, a bounded amount per call. More says
 	// whether another call would find work.
 	Sweep(ctx context.Context) (more bool, err error)
+	// Callbacks claims up to limit ended jobs whose callback is owed, for
+	// CallbackLease: a dispatcher that dies leaves them to another.
+	Callbacks(ctx context.Context, limit int) ([]CallbackDue, error)
+	// CallbackDone ends a claim: the callback is owed again after that time, or
+	// never again where it is 0.
+	CallbackDone(ctx context.Context, job string, again time.Duration) error
 	// Gauges reads the farm's numbers of this instant.
 	Gauges(ctx context.Context) (Gauges, error)
 	// Audit counts every task and compares with the counters: expensive, for
@@ -311,6 +317,15 @@ const (
 type Event struct {
 	Kind EventKind
 	Job  string
+}
+
+// CallbackLease is how long a claimed callback is left alone.
+const CallbackLease = time.Minute
+
+// CallbackDue is a job whose client wants to be told that it ended.
+type CallbackDue struct {
+	Job skeleton.Job
+	Try int // this one, from 1
 }
 
 // DeadLetter is a task that was given up.
