@@ -7,6 +7,9 @@
 //	func main() { fn.Main("montecarlo", build) }
 //
 // and build returns the handler and the hooks of its background work.
+//
+// A handler may stream: it flushes with [http.ResponseController] and moves its
+// own deadlines past the server's with SetReadDeadline and SetWriteDeadline.
 package fn
 
 import (
@@ -18,12 +21,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"strconv"
 	"syscall"
 	"time"
-
-	"farmhand/internal/problem"
 )
 
 // Service is what a function runs. Only Handler is needed.
@@ -31,77 +30,34 @@ type Service struct {
 	Handler http.Handler
 	// Ready says whether the function can serve; nil means always.
 	Ready func() bool
-	// Drain is told once, when the process was asked to end: take no more work.
+	// Drain is told once, as soon as the process was asked to end: take no more
+	// work, end long answers. Requests are still served.
 	Drain func()
 	// Stop ends the background work after the last request; it must return when
 	// ctx ends.
 	Stop func(ctx context.Context) error
 }
 
-// Build makes a service. ctx ends when the process does.
+// Build makes a service. ctx ends when the service has stopped, not at the
+// signal. Build must return soon, since nothing is served before: what waits
+// for another service belongs behind Ready.
 type Build func(ctx context.Context, log *slog.Logger) (*Service, error)
 
-// Config of a function's server, as OpenFaaS names it.
-type Config struct {
-	Listen         string        // farmhand_listen (127.0.0.1:8082, the watchdog's upstream)
-	ReadTimeout    time.Duration // read_timeout (60 s)
-	WriteTimeout   time.Duration // write_timeout (60 s); also the time to drain
-	HealthInterval time.Duration // healthcheck_interval (0): served on after SIGTERM
-}
-
-// FromEnv reads the configuration from the environment. Durations are whole
-// seconds or Go durations.
-func FromEnv() (Config, error) {
-	c := Config{Listen: os.Getenv("farmhand_listen"), ReadTimeout: 60 * time.Second, WriteTimeout: 60 * time.Second}
-	if c.Listen == "" {
-		c.Listen = "127.0.0.1:8082"
-	}
-	for name, v := range map[string]*time.Duration{"read_timeout": &c.ReadTimeout, "write_timeout": &c.WriteTimeout, "healthcheck_interval": &c.HealthInterval} {
-		if err := duration(name, v); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
-func duration(name string, v *time.Duration) error {
-	s := os.Getenv(name)
-	if s == "" {
-		return nil
-	}
-	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
-		*v = time.Duration(n) * time.Second
-		return nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return fmt.Errorf("environment %s=%q: want whole seconds or a duration such as 30s", name, s)
-	}
-	*v = d
-	return nil
-}
-
-// Logger returns the logger of a function: standard error, text or JSON
-// (farmhand_log=json), level by farmhand_log_level.
-func Logger(name string) *slog.Logger {
-	opts := &slog.HandlerOptions{}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(os.Getenv("farmhand_log_level"))); err == nil {
-		opts.Level = level
-	}
-	if os.Getenv("farmhand_log") == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opts)).With("function", name)
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opts)).With("function", name)
-}
-
-// Main runs a function until SIGTERM or SIGINT and exits.
+// Main runs a function until SIGTERM or SIGINT and ends the process: with 0
+// when all calls were finished, else with 1. A second interrupt from a terminal
+// ends it at once.
 func Main(name string, build Build) {
-	log := Logger(name)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	if err := run(ctx, log, build); err != nil {
-		log.Error("cannot run", "error", err)
+	log, err := newLogger(name)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+		defer stop()
+		// Only the interrupt: a watchdog and its process group may well send
+		// SIGTERM twice.
+		context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
+		err = run(ctx, log, build)
+	}
+	if err != nil {
+		log.Error("the function failed", "error", err)
 		os.Exit(1)
 	}
 }
@@ -115,12 +71,13 @@ func run(ctx context.Context, log *slog.Logger, build Build) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen (set farmhand_listen to a free loopback address): %w", err)
 	}
+	log.Info("serving", "address", l.Addr().String())
 	return Serve(ctx, l, c, log, build)
 }
 
-// Serve runs a service on a listener until ctx ends, then drains: it serves on
-// for HealthInterval, lets calls finish within WriteTimeout, and stops the
-// service. It closes the listener.
+// Serve runs a service on a listener until ctx ends, then drains: it tells the
+// service, serves on for HealthInterval, lets calls finish, and stops the
+// service, the last two within WriteTimeout. It closes the listener.
 func Serve(ctx context.Context, l net.Listener, c Config, log *slog.Logger, build Build) error {
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -128,74 +85,57 @@ func Serve(ctx context.Context, l net.Listener, c Config, log *slog.Logger, buil
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	c = c.withDefaults()
+	h := newHandler(s, log)
 	srv := &http.Server{
-		Handler:           handler(s, log),
+		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       c.ReadTimeout,
 		WriteTimeout:      c.WriteTimeout,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
+
 	select {
-	case err := <-served:
-		return errors.Join(err, stop(live, s, c))
+	case err = <-served: // the listener broke
 	case <-ctx.Done():
 	}
+	h.draining.Store(true)
 	if s.Drain != nil {
 		s.Drain()
 	}
-	if c.HealthInterval > 0 {
-		t := time.NewTimer(c.HealthInterval)
-		select {
-		case <-t.C:
-		case err := <-served:
-			t.Stop()
-			return errors.Join(err, stop(live, s, c))
-		}
+	if err == nil {
+		log.Info("draining", "healthcheck_interval", c.HealthInterval, "write_timeout", c.WriteTimeout)
+		err = drain(live, srv, c, served)
 	}
-	drain, cancel := context.WithTimeout(live, c.WriteTimeout)
+	if s.Stop == nil {
+		return err
+	}
+	stop, cancel := context.WithTimeout(live, c.stopTime())
 	defer cancel()
-	err = srv.Shutdown(drain)
+	return errors.Join(err, s.Stop(stop))
+}
+
+// drain serves on for HealthInterval, so that whoever routes has noticed, then
+// takes no new connection and waits for the calls.
+func drain(ctx context.Context, srv *http.Server, c Config, served <-chan error) error {
+	wait := time.NewTimer(c.HealthInterval)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case err := <-served:
+		return err
+	}
+	limit := c.WriteTimeout - c.stopTime()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := srv.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("calls cut off after %s: %w", c.WriteTimeout, err), srv.Close())
+		err = errors.Join(fmt.Errorf("calls cut off after %s: %w", limit, err), srv.Close())
 	}
 	<-served // ErrServerClosed
-	return errors.Join(err, stop(live, s, c))
-}
-
-func stop(ctx context.Context, s *Service, c Config) error {
-	if s.Stop == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
-	defer cancel()
-	return s.Stop(ctx)
-}
-
-func handler(s *Service, log *slog.Logger) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/_/health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
-	mux.HandleFunc("/_/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if s.Ready != nil && !s.Ready() {
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "OK")
-	})
-	mux.Handle("/", s.Handler)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			switch v := recover(); v {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(v)
-			default:
-				log.Error("panic in a handler", "panic", v, "path", r.URL.Path, "stack", string(debug.Stack()))
-				problem.Write(w, problem.New(http.StatusInternalServerError, "internal", "an internal error; the function's log has it"))
-			}
-		}()
-		mux.ServeHTTP(w, r)
-	})
+	return err
 }

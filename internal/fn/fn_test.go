@@ -10,6 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +24,24 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
+
+// lockedBuffer is a log that several goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder // guarded by mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
 
 type running struct {
 	url  string
@@ -58,15 +79,15 @@ func get(t *testing.T, url string) (int, string) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
-	ready := false
-	r := start(t, fn.Config{WriteTimeout: time.Second}, &fn.Service{Handler: http.NotFoundHandler(), Ready: func() bool { return ready }})
+	var ready atomic.Bool
+	r := start(t, fn.Config{WriteTimeout: time.Second}, &fn.Service{Handler: http.NotFoundHandler(), Ready: ready.Load})
 	if code, _ := get(t, r.url+"/_/health"); code != 200 {
 		t.Errorf("health: %d", code)
 	}
 	if code, _ := get(t, r.url+"/_/ready"); code != 503 {
 		t.Errorf("not ready: %d", code)
 	}
-	ready = true
+	ready.Store(true)
 	if code, _ := get(t, r.url+"/_/ready"); code != 200 {
 		t.Errorf("ready: %d", code)
 	}
@@ -139,8 +160,12 @@ func TestToken(t *testing.T) {
 		t.Error("started without a token")
 	}
 	t.Setenv("farmhand_insecure", "true")
-	if token, err := fn.Token(quiet); err != nil || token != "" {
+	var log lockedBuffer
+	if token, err := fn.Token(slog.New(slog.NewTextHandler(&log, nil))); err != nil || token != "" {
 		t.Errorf("insecure: %q %v", token, err)
+	}
+	if !strings.Contains(log.String(), "INSECURE") {
+		t.Errorf("no warning: %q", log.String())
 	}
 	if err := os.WriteFile(filepath.Join(dir, "farmhand-token"), []byte("s3cret\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -157,6 +182,9 @@ func TestToken(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, req)
+		if w.Code == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("Authorization %q: no challenge", auth)
+		}
 		if w.Code != want {
 			t.Errorf("Authorization %q: %d, want %d", auth, w.Code, want)
 		}
@@ -170,8 +198,10 @@ func TestConfigFromEnv(t *testing.T) {
 	if err != nil || c.WriteTimeout != 7*time.Second || c.HealthInterval != 250*time.Millisecond || c.Listen != "127.0.0.1:8082" {
 		t.Errorf("%+v %v", c, err)
 	}
-	t.Setenv("read_timeout", "soon")
-	if _, err := fn.FromEnv(); err == nil {
-		t.Error("accepted read_timeout=soon")
+	for _, bad := range []string{"soon", "0", "-1s", "99999999999"} {
+		t.Setenv("read_timeout", bad)
+		if _, err := fn.FromEnv(); err == nil || !strings.Contains(err.Error(), "read_timeout") {
+			t.Errorf("read_timeout=%s: %v", bad, err)
+		}
 	}
 }
