@@ -1,0 +1,206 @@
+// Package dispatch hands the tasks of every farm to their workers and the
+// answers to the ledger.
+//
+// A Dispatcher follows the roster and runs a few goroutines per farm, one file
+// each: take leases tasks, attempt runs one task, settle ends leases, renew
+// keeps them, keep looks after the farm. It owns no state that matters: what a
+// dead dispatcher held comes back when its leases lapse.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// Caller gets a task to its worker. It must return soon after ctx ends.
+type Caller interface {
+	// Call hands the task over for at most timeout and says what came back.
+	Call(ctx context.Context, t skeleton.Task, body []byte, timeout time.Duration) skeleton.Call
+}
+
+// Notifier tells a job's client that the job has ended.
+type Notifier interface {
+	// Notify delivers the callback. again is when to try next after an error; 0
+	// gives up.
+	Notify(ctx context.Context, due ledger.CallbackDue) (again time.Duration, err error)
+}
+
+// Defaults of a Config.
+const (
+	DefaultRunning = 1024
+	DefaultMissing = 30 * time.Second
+)
+
+// Config of a Dispatcher.
+type Config struct {
+	Store      ledger.Store
+	Caller     Caller
+	Owner      string         // names this process in leases and heartbeats; must be unique
+	Running    int            // tasks of one farm this process runs at most (1,024)
+	TimeToLive time.Duration  // how long a task may meet nothing but busy workers (1 h)
+	Missing    time.Duration  // how long a worker must be gone before its tasks are dead letters (30 s)
+	Notifier   Notifier       // nil: callbacks stay owed
+	Uniform    func() float64 // draws from [0, 1); nil: math/rand
+	Log        *slog.Logger   // nil: silent
+}
+
+func (c Config) withDefaults() Config {
+	if c.Running == 0 {
+		c.Running = DefaultRunning
+	}
+	if c.TimeToLive == 0 {
+		c.TimeToLive = skeleton.TimeToLive
+	}
+	if c.Missing == 0 {
+		c.Missing = DefaultMissing
+	}
+	if c.Uniform == nil {
+		c.Uniform = rand.Float64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Dispatcher runs the farms of the roster.
+type Dispatcher struct {
+	cfg  Config
+	ctx  context.Context // ends the background work
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	runners  map[string]*runner
+	draining bool
+	followed bool // the roster was read at least once
+}
+
+// Start begins to follow the roster. The Dispatcher runs until Stop.
+func Start(cfg Config) (*Dispatcher, error) {
+	if cfg.Store == nil || cfg.Caller == nil || cfg.Owner == "" {
+		return nil, errors.New("dispatch: Store, Caller and Owner are needed")
+	}
+	d := &Dispatcher{cfg: cfg.withDefaults(), runners: map[string]*runner{}}
+	d.ctx, d.end = context.WithCancel(context.Background())
+	changed := make(chan struct{}, 1)
+	d.work.Go(func() {
+		_ = d.cfg.Store.WatchRoster(d.ctx, func() { poke(changed) }) // ends with the context
+	})
+	d.work.Go(func() { d.follow(changed) })
+	return d, nil
+}
+
+// Ready reports whether the roster was read.
+func (d *Dispatcher) Ready() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.followed
+}
+
+// follow keeps one runner per farm of the roster. A farm that leaves the roster
+// keeps its runner: the roster itself says when a worker is missing.
+func (d *Dispatcher) follow(changed <-chan struct{}) {
+	retry := newBackoff(d.cfg.Uniform)
+	for {
+		roster, err := d.cfg.Store.Roster(d.ctx)
+		switch {
+		case d.ctx.Err() != nil:
+			return
+		case err != nil:
+			d.cfg.Log.Warn("cannot read the roster", "error", err)
+			if !retry.wait(d.ctx) {
+				return
+			}
+			continue
+		}
+		retry.reset()
+		d.mu.Lock()
+		d.followed = d.followed || !roster.Published.IsZero()
+		for _, f := range roster.Farms {
+			if r := d.runners[f.Name]; r != nil {
+				r.update(f)
+			} else if !d.draining {
+				d.runners[f.Name] = startRunner(d.cfg, f)
+				d.cfg.Log.Info("farm", "farm", f.Name, "ready", f.Ready, "slots", f.Settings.Slots)
+			}
+		}
+		d.mu.Unlock()
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Drain stops taking tasks at once; those running go on.
+func (d *Dispatcher) Drain() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.draining = true
+	for _, r := range d.runners {
+		r.drain()
+	}
+}
+
+// Stop drains, waits for running tasks until ctx ends, settles what there is
+// and gives back the rest. It returns an error if leases were left to lapse.
+func (d *Dispatcher) Stop(ctx context.Context) error {
+	d.Drain()
+	d.mu.Lock()
+	runners := make([]*runner, 0, len(d.runners))
+	for _, r := range d.runners {
+		runners = append(runners, r)
+	}
+	d.mu.Unlock()
+	errs := make([]error, len(runners))
+	var wait sync.WaitGroup
+	for i, r := range runners {
+		wait.Go(func() {
+			if n := r.stop(ctx); n > 0 {
+				errs[i] = fmt.Errorf("dispatch: %d leases of farm %s are left to lapse", n, r.name)
+			}
+		})
+	}
+	wait.Wait()
+	d.end()
+	d.work.Wait()
+	return errors.Join(errs...)
+}
+
+// Running is a task that is being run.
+type Running struct {
+	Job     string        `json:"job"`
+	Index   int           `json:"index"`
+	Attempt int           `json:"attempt"`
+	For     time.Duration `json:"-"`    // since it was handed to a worker; 0 = not yet
+	Busy    bool          `json:"busy"` // it meets busy workers
+}
+
+// Running lists the tasks of a farm that this process runs.
+func (d *Dispatcher) Running(farm string) []Running {
+	d.mu.Lock()
+	r := d.runners[farm]
+	d.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.running()
+}
+
+// poke signals a channel of capacity one.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
