@@ -1,0 +1,81 @@
+// Package archtest keeps the shape of the project: which room may use which,
+// and what each function's binary links.
+package archtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// rule says that no package of a room may use, even indirectly, packages below
+// the given paths. exempt are rooms below it that may.
+type rule struct {
+	room, why string
+	forbidden []string
+	exempt    []string
+}
+
+var rules = []rule{
+	{room: "skeleton", why: "the farm as a library knows neither what scales it nor where it runs",
+		forbidden: []string{"farmhand/controller", "farmhand/platform", "farmhand/gateway", "farmhand/cmd", "farmhand/functions"}},
+	{room: "skeleton/ledger/memledger", why: "adapters do not know one another",
+		forbidden: []string{"farmhand/skeleton/ledger/redisledger", "github.com/redis/go-redis/v9"}},
+	{room: "skeleton/ledger/redisledger", why: "adapters do not know one another",
+		forbidden: []string{"farmhand/skeleton/ledger/memledger"}},
+	{room: "skeleton/dispatch", why: "the engine reaches Redis and workers through interfaces only",
+		forbidden: []string{"farmhand/skeleton/ledger/redisledger", "github.com/redis/go-redis/v9", "net/http"}},
+	{room: "skeleton/order", why: "the order of service is pure: the simulator shares it",
+		forbidden: []string{"net", "os", "farmhand/skeleton/ledger"}},
+	{room: "gateway", why: "the client knows OpenFaaS, not farms",
+		forbidden: []string{"farmhand/skeleton", "farmhand/platform", "farmhand/controller"}},
+	{room: "controller", why: "simulator and learners are injected by functions/controller",
+		forbidden: []string{"farmhand/platform", "farmhand/sim", "farmhand/env", "farmhand/rl", "farmhand/evaluate"}},
+	{room: "functions", why: "only cmd and tests start platforms; a function links no server of its own",
+		forbidden: []string{"farmhand/platform", "github.com/nats-io/nats-streaming-server", "github.com/alicebob/miniredis/v2", "github.com/spf13/cobra"}},
+	{room: "internal", why: "internal packages are small ideas, not rooms",
+		forbidden: []string{"farmhand/skeleton", "farmhand/gateway", "farmhand/controller", "farmhand/platform"}},
+}
+
+// Imports point one way (design: rooms).
+func TestImportsPointOneWay(t *testing.T) {
+	for _, r := range rules {
+		for pkg, deps := range dependencies(t, "farmhand/"+r.room+"/...") {
+			if below(pkg, r.exempt) {
+				continue
+			}
+			for _, dep := range deps {
+				if below(dep, r.forbidden) {
+					t.Errorf("%s uses %s: %s", pkg, dep, r.why)
+				}
+			}
+		}
+	}
+}
+
+// dependencies lists, per package of a pattern, everything it links.
+func dependencies(t *testing.T, pattern string) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, pattern)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", pattern, err)
+	}
+	deps := map[string][]string{}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if pkg, rest, ok := strings.Cut(line, " "); ok {
+			deps[pkg] = strings.Fields(rest)
+		}
+	}
+	return deps
+}
+
+// below reports whether a package is one of the roots or stands below one.
+func below(pkg string, roots []string) bool {
+	for _, root := range roots {
+		if pkg == root || strings.HasPrefix(pkg, root+"/") {
+			return true
+		}
+	}
+	return false
+}
