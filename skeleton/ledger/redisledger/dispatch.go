@@ -133,31 +133,39 @@ func (l *farm) Renew(ctx context.Context, leases []ledger.Lease) ([]ledger.Stand
 // maxAnswer is how much of a failed attempt's last answer is kept.
 const maxAnswer = 1 << 10
 
-// Settle implements ledger.Dispatch.
+// Settle implements ledger.Dispatch. Results go to the script first: they are
+// the many and need fewer words.
 func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
 	limits := l.store.limits
-	args := make([]any, 0, 4+9*len(outcomes))
-	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget)
-	large := map[int]string{}
+	order := make([]int, 0, len(outcomes)) // of the script's list
+	args := make([]any, 0, 5+5*len(outcomes))
+	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0)
+	var large []int
 	for i, o := range outcomes {
-		head := resultHead{Status: o.Status, Type: o.Type, Reason: o.Reason, Attempt: o.Lease.Attempt, Lost: o.Lease.Lost,
-			Service: o.Service.Microseconds(), Waited: o.Waited.Microseconds()}
-		body, name := o.Body, ""
-		if o.Kind == ledger.Success {
-			head.Key, head.Reason = o.Lease.Key, ""
-			if len(body) > ledger.MaxInline {
-				name = o.Lease.Ref + ":" + strconv.FormatInt(o.Lease.Fence, 10)
-				large[i] = name
-				head.Size, head.Name, body = len(o.Body), name, nil
-			}
-		} else {
-			body = clip(body, maxAnswer)
+		if o.Kind != ledger.Success {
+			continue
 		}
-		raw, err := json.Marshal(head)
+		order = append(order, i)
+		record, err := encodeResult(o)
+		if err != nil {
+			return ledger.Settled{}, err
+		}
+		if len(o.Body) > ledger.MaxInline {
+			large = append(large, i)
+		}
+		args = append(args, o.Lease.Ref, o.Lease.Fence, o.Lease.Size, len(o.Body), record)
+	}
+	args[4] = len(order)
+	for i, o := range outcomes {
+		if o.Kind == ledger.Success {
+			continue
+		}
+		order = append(order, i)
+		head, err := json.Marshal(resultHead{Status: o.Status, Reason: o.Reason})
 		if err != nil {
 			return ledger.Settled{}, fmt.Errorf("redisledger: outcome: %w", err)
 		}
-		args = append(args, o.Lease.Ref, o.Lease.Fence, string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, len(o.Body), name, raw, body)
+		args = append(args, o.Lease.Ref, o.Lease.Fence, string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
 	}
 	if err := l.putResults(ctx, outcomes, large); err != nil {
 		return ledger.Settled{}, err
@@ -167,15 +175,18 @@ func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) 
 		return ledger.Settled{}, check("settle", err)
 	}
 	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(outcomes))}
-	for i := range outcomes {
-		s.Verdicts[i] = ledger.Verdict(a[3+i].(string))
+	for at, i := range order {
+		s.Verdicts[i] = ledger.Verdict(a[3+at].(string))
 	}
 	return s, nil
 }
 
+// resultName is where a large result stands, below r:.
+func resultName(l ledger.Lease) string { return l.Ref + ":" + strconv.FormatInt(l.Fence, 10) }
+
 // putResults writes large results under the fences of their leases, before
 // Settle links them. The sweeper removes what never gets linked.
-func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large map[int]string) error {
+func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large []int) error {
 	if len(large) == 0 {
 		return nil
 	}
@@ -185,7 +196,8 @@ func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large 
 	}
 	stamp := now.Add(l.store.shift()).UnixMicro()
 	pipe := l.store.rdb.Pipeline()
-	for i, name := range large {
+	for _, i := range large {
+		name := resultName(outcomes[i].Lease)
 		pipe.ZAdd(ctx, l.key("loose"), member(stamp, name))
 		pipe.Set(ctx, l.key("r", name), outcomes[i].Body, 0)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
 )
 
 // bodyHead is the header of a stored task: header JSON, newline, body.
@@ -81,7 +82,25 @@ type resultHead struct {
 	Waited  int64  `json:"w,omitempty"` // µs, lease taken → hand-over
 	Size    int    `json:"n,omitempty"` // of a large result
 	Name    string `json:"x,omitempty"` // its key below r:
-	Charge  int    `json:"c,omitempty"` // attempts a rejection charges
+}
+
+// encodeResult makes the part of a stored result that a dispatcher knows.
+func encodeResult(o ledger.Outcome) ([]byte, error) {
+	head := resultHead{Status: o.Status, Type: o.Type, Key: o.Lease.Key, Attempt: o.Lease.Attempt, Lost: o.Lease.Lost,
+		Service: o.Service.Microseconds(), Waited: o.Waited.Microseconds()}
+	inline := len(o.Body) <= ledger.MaxInline
+	if !inline {
+		head.Size, head.Name = len(o.Body), resultName(o.Lease)
+	}
+	raw, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("redisledger: result: %w", err)
+	}
+	raw = append(raw, '\n')
+	if inline {
+		raw = append(raw, o.Body...)
+	}
+	return raw, nil
 }
 
 // decodeResult reads a stored result. name is the key of a large body; ref is

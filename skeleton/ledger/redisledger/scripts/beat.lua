@@ -1,3 +1,3 @@
 -- beat: a dispatcher is alive. ARGV 2 owner.
-redis.call('ZADD', P .. 'beats', F(now), ARGV[2])
+redis.call('ZADD', P .. 'beats', NOW, ARGV[2])
 return 0

@@ -9,7 +9,7 @@ local j = redis.call('HMGET', key, 'cancel', 'ccur', 'ended')
 if not j[1] then return -1 end
 if j[3] ~= '0' and j[1] == '0' then return 0 end -- it ended by itself
 if j[1] == '0' then
-  redis.call('HSET', key, 'cancel', F(now), 'open', 0)
+  redis.call('HSET', key, 'cancel', NOW, 'open', 0)
   redis.call('SADD', P .. 'cancelling', job)
   redis.call('PUBLISH', P .. 'events', 'c' .. job)
 end

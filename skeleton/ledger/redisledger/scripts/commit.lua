@@ -73,7 +73,7 @@ local function add(off, n, at)
   local deadline, due = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
   if deadline > 0 then due = now + deadline end
   local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
-  local s = table.concat({ job, piece, off, idx, n, ARGV[at + 2], F(due), F(now), ARGV[at + 6], ARGV[at + 7], ARGV[at + 3] }, ',')
+  local s = table.concat({ job, piece, off, idx, n, ARGV[at + 2], F(due), NOW, ARGV[at + 6], ARGV[at + 7], ARGV[at + 3] }, ',')
   redis.call('HSET', P .. 'runs', R, s)
   redis.call('RPUSH', jobkey .. ':runs', R)
   push(R .. '~', parse(R, s))
@@ -96,7 +96,7 @@ end
 tasks = idx - first
 
 if ARGV[4] ~= '1' then
-  redis.call('HSET', jobkey, 'created', F(now), 'open', ARGV[5], 'ordered', ARGV[6], 'cb', ARGV[7], 'ended', 0,
+  redis.call('HSET', jobkey, 'created', NOW, 'open', ARGV[5], 'ordered', ARGV[6], 'cb', ARGV[7], 'ended', 0,
     'expires', 0, 'cancel', 0, 'total', 0, 'done', 0, 'dead', 0, 'cancelled', 0, 'late', 0, 'pos', 0,
     'bytes', 0, 'kept', 0, 'base', 0, 'oack', 0)
   redis.call('ZADD', P .. 'jobs', 0, job)

@@ -63,6 +63,8 @@ local function fetch(key, fields)
   return all
 end
 
+local NOW = F(now)
+
 -- Counters are summed up during a script and written once at its end.
 local counts, jobs = {}, {}
 local function count(field, by) counts[field] = (counts[field] or 0) + by end
@@ -78,7 +80,7 @@ local function parse(R, s)
   local job, piece, off, idx, n, class, due, acc, attempts, flags, tenant =
     string.match(s, '^([^,]*),([^,]*),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(.*)$')
   local r = { R = R, raw = s, job = job, piece = piece, off = tonumber(off), idx = tonumber(idx), n = tonumber(n),
-    class = class, due = tonumber(due), acc = tonumber(acc), attempts = tonumber(attempts),
+    class = class, due = tonumber(due), acc = tonumber(acc), accepted = acc, attempts = tonumber(attempts),
     noretry = flags % 2 == 1, cancelled = flags >= '2', tenant = tenant }
   runs[R] = r
   return r
@@ -164,10 +166,10 @@ local function die(id, l, r, reason, status, answer, bytes)
   local idx = r.idx + off
   l.state, l.taken = 'D', now
   redis.call('HSET', P .. 'live', id, pack(l))
-  redis.call('ZADD', P .. 'dead', F(now), id)
+  redis.call('ZADD', P .. 'dead', NOW, id)
   redis.call('HSET', P .. 'letters', id, cjson.encode({ ref = id, job = r.job, index = idx, reason = reason,
-    status = status, attempts = l.failures, lost = l.lost, answer = answer, at = F(now) }))
-  redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', F(now), F(r.acc), 1, id }, ',') .. '\n' ..
+    status = status, attempts = l.failures, lost = l.lost, answer = answer, at = NOW }))
+  redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', NOW, F(r.acc), 1, id }, ',') .. '\n' ..
     cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost }) .. '\n' .. answer)
   redis.call('RPUSH', P .. 'job:' .. r.job .. ':out', 'd' .. idx .. ':' .. id)
   redis.call('SADD', P .. 'job:' .. r.job .. ':dead', id)
@@ -176,17 +178,8 @@ local function die(id, l, r, reason, status, answer, bytes)
   tally(r.job, 'bytes', -bytes); tally(r.job, 'kept', bytes)
 end
 
--- lose charges the lost budget of a task whose lease is gone, and says what
--- became of it: dead, waiting or (with a delay) delayed.
-local function lose(id, l, r, delay, budget)
-  l.lost = l.lost + 1
-  if r.noretry then
-    die(id, l, r, 'unknown outcome', 0, '', size(r, offof(id)))
-    return 'dead'
-  elseif l.lost > budget then
-    die(id, l, r, 'worker lost', 0, '', size(r, offof(id)))
-    return 'dead'
-  end
+-- rest lets a task wait: at its old place, or first for a delay.
+local function rest(id, l, r, delay)
   if delay > 0 then
     l.state = 'd'
     redis.call('ZADD', P .. 'delayed', F(now + delay), id)
@@ -200,7 +193,21 @@ local function lose(id, l, r, delay, budget)
   return delay > 0 and 'delayed' or 'waiting'
 end
 
--- ended closes the books of jobs whose last task is final.
+-- lose charges the lost budget of a task whose lease is gone, and says what
+-- became of it: dead, waiting or (with a delay) delayed.
+local function lose(id, l, r, delay, budget)
+  l.lost = l.lost + 1
+  if r.noretry then
+    die(id, l, r, 'unknown outcome', 0, '', size(r, offof(id)))
+    return 'dead'
+  elseif l.lost > budget then
+    die(id, l, r, 'worker lost', 0, '', size(r, offof(id)))
+    return 'dead'
+  end
+  return rest(id, l, r, delay)
+end
+
+-- flush writes the counters and closes the books of jobs whose last task is final.
 local function flush(retention, deadretention)
   for f, v in pairs(counts) do
     if v ~= 0 then redis.call('HINCRBY', P .. 'n', f, v) end
@@ -214,11 +221,11 @@ local function flush(retention, deadretention)
     local pending = j[1] - j[2] - j[3] - j[4]
     if pending == 0 and j[5] == '0' and j[6] == '0' then
       local keep = tonumber(j[3]) > 0 and deadretention or retention
-      redis.call('HSET', key, 'ended', F(now), 'expires', F(now + keep), 'bytes', 0)
+      redis.call('HSET', key, 'ended', NOW, 'expires', F(now + keep), 'bytes', 0)
       redis.call('HINCRBY', P .. 'n', 'qbytes', 0 - j[7])
       redis.call('ZADD', P .. 'expiry', F(now + keep), job)
       if j[8] ~= '' then
-        redis.call('ZADD', P .. 'callbacks', F(now), job)
+        redis.call('ZADD', P .. 'callbacks', NOW, job)
         redis.call('PUBLISH', P .. 'events', 'b')
       end
       if tonumber(j[3]) == 0 then
@@ -248,7 +255,7 @@ local function readwin() return redis.call('HMGET', P .. 'win', 'ready', 'target
 
 -- lapse ends leases that are over; wake ends delays that are over.
 local function lapse(limit, budget)
-  local refs = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', F(now), 'LIMIT', 0, limit)
+  local refs = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', NOW, 'LIMIT', 0, limit)
   if #refs == 0 then return 0 end
   redis.call('ZREM', P .. 'leases', unpack(refs))
   local got, Rs = fetch(P .. 'live', refs), {}
@@ -271,7 +278,7 @@ local function lapse(limit, budget)
   return #refs
 end
 local function wake(limit)
-  local refs = redis.call('ZRANGEBYSCORE', P .. 'delayed', '-inf', F(now), 'LIMIT', 0, limit)
+  local refs = redis.call('ZRANGEBYSCORE', P .. 'delayed', '-inf', NOW, 'LIMIT', 0, limit)
   if #refs == 0 then return 0 end
   redis.call('ZREM', P .. 'delayed', unpack(refs))
   local got, Rs = fetch(P .. 'live', refs), {}
@@ -284,10 +291,7 @@ local function wake(limit)
       redis.call('HDEL', P .. 'live', id)
       count('cancelled', 1); tally(r.job, 'cancelled', 1)
     else
-      l.state = 'w'
-      redis.call('HSET', P .. 'live', id, pack(l))
-      push(id, r)
-      count('waiting', 1)
+      rest(id, l, r, 0)
     end
   end
   return #refs

@@ -1,104 +1,110 @@
 -- settle: end leases.
 --
 -- ARGV  2 busy answers, 3 retention µs, 4 retention with dead µs, 5 lost budget,
---       6… per outcome: ref, fence, kind, delay µs, bytes of the body,
---       bytes of the result, name of a large result or '', header JSON, body
+--       6 number of results, then per result: ref, fence, bytes of the body,
+--       bytes of the result, header JSON newline body (of a result over 4096
+--       bytes only the header: it stands in r:ref:fence),
+--       then per other outcome: ref, fence, kind, delay µs, bytes of the body,
+--       header JSON, last answer
 -- returns {window, live, waiting, verdict …}
-local STRIDE = 9
-local first = 6
-local n = (#ARGV - first + 1) / STRIDE
-local budget = tonumber(ARGV[5])
-local refs, Rs = {}, {}
-for i = 1, n do
-  local id = ARGV[first + (i - 1) * STRIDE]
-  refs[i], Rs[i] = id, runof(id)
+local budget, results = tonumber(ARGV[5]), tonumber(ARGV[6])
+local refs, Rs, at = {}, {}, {}
+local pos = 7
+while ARGV[pos] do
+  local n = #refs + 1
+  refs[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
+  pos = pos + (n <= results and 5 or 7)
 end
 local lives = fetch(P .. 'live', refs)
 load(Rs)
 
 local verdicts, over, finished = {}, {}, {}
 local offs, large = {}, {}
-local out, res = {}, {}   -- by job
-local settled = {}        -- a ref twice in one call: the second is refused
-for i = 1, n do
-  local at = first + (i - 1) * STRIDE
-  local id, fence, kind = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local l = lives[i] and live(lives[i])
+local out, res = {}, {} -- by job
+local settled = {}      -- a ref twice in one call: the second is refused
+
+-- result accepts the result of a task whose lease is ended.
+local function result(i, id, r, taken)
+  local p = at[i]
+  local off = offof(id)
+  local bytes, kept = tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
+  local late = (r.due > 0 and now > r.due) and 1 or 0
+  local idx = r.idx + off
+  local o, s = out[r.job], res[r.job]
+  if not o then
+    o, s = {}, {}
+    out[r.job], res[r.job] = o, s
+  end
+  o[#o + 1] = idx
+  local n = #s
+  s[n + 1] = idx
+  s[n + 2] = table.concat({ 'D,', NOW, ',', r.accepted, ',', late, ',', taken, '\n', ARGV[p + 4] })
+  r.done, r.late = (r.done or 0) + 1, (r.late or 0) + late
+  r.bytes, r.kept = (r.bytes or 0) + bytes, (r.kept or 0) + kept
+  local list = offs[r.piece]
+  if not list then list = {}; offs[r.piece] = list end
+  list[#list + 1] = r.off + off
+  if bytes > 4096 then large[#large + 1] = { r.piece, r.off + off } end
+  if kept > 4096 then
+    local name = id .. ':' .. ARGV[p + 1]
+    redis.call('ZREM', P .. 'loose', name)
+    redis.call('SADD', P .. 'job:' .. r.job .. ':x', name)
+  end
+end
+
+-- other ends an attempt that brought no result.
+local function other(i, id, r, l)
+  local p = at[i]
+  local kind, delay, bytes = ARGV[p + 2], tonumber(ARGV[p + 3]), tonumber(ARGV[p + 4])
+  if kind == 'lost' then return lose(id, l, r, delay, budget) end
+  if kind ~= 'released' then
+    local head = cjson.decode(ARGV[p + 5])
+    local reason, status = head.r or kind, head.s or 0
+    if kind ~= 'rejected' then l.failures = l.failures + 1 end
+    local unknown = kind == 'timeout' and r.noretry
+    if unknown then reason = 'unknown outcome' end
+    if kind == 'rejected' or unknown or l.failures >= r.attempts then
+      die(id, l, r, reason, status, ARGV[p + 6], bytes)
+      return 'dead'
+    end
+  end
+  return rest(id, l, r, kind == 'released' and 0 or delay)
+end
+
+for i, id in ipairs(refs) do
   local r = runs[Rs[i]]
-  if not l or not r or settled[id] or l.fence ~= fence or (l.state ~= 'l' and l.state ~= 'x') then
+  local state, fence, failures, lost, taken
+  if lives[i] then
+    state, fence, failures, lost, taken = string.match(lives[i], '^(%a),(%d+),(%d+),(%d+),(%d+)$')
+  end
+  if not r or fence ~= ARGV[at[i] + 1] or (state ~= 'l' and state ~= 'x') or settled[id] then
     verdicts[i] = 'refused'
     count('refused', 1)
   else
     settled[id] = true
     over[#over + 1] = id
-    local bytes, delay = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 3])
-    if l.state == 'x' then
+    if state == 'x' or r.cancelled then
+      if state == 'l' then
+        count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
+      end
       finished[#finished + 1] = id
       verdicts[i] = 'cancelled'
-    elseif r.cancelled then
+    elseif i <= results then
+      result(i, id, r, taken)
       finished[#finished + 1] = id
-      count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
-      verdicts[i] = 'cancelled'
+      verdicts[i] = 'done'
     else
       count('leased', -1)
-      local off = offof(id)
-      if kind == 'done' then
-        local idx, late = r.idx + off, (r.due > 0 and now > r.due) and 1 or 0
-        local o = out[r.job]
-        if not o then o = {}; out[r.job] = o; res[r.job] = {} end
-        o[#o + 1] = idx
-        local s = res[r.job]
-        s[#s + 1] = idx
-        s[#s + 1] = 'D,' .. F(now) .. ',' .. F(r.acc) .. ',' .. late .. ',' .. F(l.taken) .. '\n' .. ARGV[at + 7] .. '\n' .. ARGV[at + 8]
-        local kept = tonumber(ARGV[at + 5])
-        count('done', 1); count('late', late); count('qbytes', -bytes); count('kbytes', kept)
-        tally(r.job, 'done', 1); tally(r.job, 'late', late); tally(r.job, 'pos', 1)
-        tally(r.job, 'bytes', -bytes); tally(r.job, 'kept', kept)
-        finished[#finished + 1] = id
-        local p = offs[r.piece]
-        if not p then p = {}; offs[r.piece] = p end
-        p[#p + 1] = r.off + off
-        if bytes > 4096 then large[#large + 1] = { r.piece, r.off + off } end
-        if ARGV[at + 6] ~= '' then
-          redis.call('ZREM', P .. 'loose', ARGV[at + 6])
-          redis.call('SADD', P .. 'job:' .. r.job .. ':x', ARGV[at + 6])
-        end
-        verdicts[i] = 'done'
-      elseif kind == 'released' then
-        l.state = 'w'
-        redis.call('HSET', P .. 'live', id, pack(l))
-        push(id, r)
-        count('waiting', 1)
-        verdicts[i] = 'waiting'
-      elseif kind == 'lost' then
-        verdicts[i] = lose(id, l, r, delay, budget)
-      else
-        local head = cjson.decode(ARGV[at + 7])
-        local reason, status = head.r or kind, head.s or 0
-        if kind == 'rejected' then
-          l.failures = l.failures + (head.c or 0)
-        else
-          l.failures = l.failures + 1
-        end
-        if kind == 'timeout' and r.noretry then reason = 'unknown outcome' end
-        if kind == 'rejected' or l.failures >= r.attempts or (kind == 'timeout' and r.noretry) then
-          die(id, l, r, reason, status, ARGV[at + 8], bytes)
-          verdicts[i] = 'dead'
-        elseif delay > 0 then
-          l.state = 'd'
-          redis.call('HSET', P .. 'live', id, pack(l))
-          redis.call('ZADD', P .. 'delayed', F(now + delay), id)
-          count('delayed', 1)
-          verdicts[i] = 'delayed'
-        else
-          l.state = 'w'
-          redis.call('HSET', P .. 'live', id, pack(l))
-          push(id, r)
-          count('waiting', 1)
-          verdicts[i] = 'waiting'
-        end
-      end
+      verdicts[i] = other(i, id, r,
+        { state = state, fence = fence, failures = tonumber(failures), lost = tonumber(lost), taken = tonumber(taken) })
     end
+  end
+end
+for _, r in pairs(runs) do
+  if r.done then
+    count('leased', -r.done); count('done', r.done); count('late', r.late); count('qbytes', -r.bytes); count('kbytes', r.kept)
+    tally(r.job, 'done', r.done); tally(r.job, 'late', r.late); tally(r.job, 'pos', r.done)
+    tally(r.job, 'bytes', -r.bytes); tally(r.job, 'kept', r.kept)
   end
 end
 if #over > 0 then each('ZREM', P .. 'leases', over) end
@@ -117,9 +123,9 @@ if tonumber(ARGV[2]) > 0 then
   local f = factor(win)
   if now - tonumber(win[6] or 0) >= 100000 then
     f = math.max(0.25, f * 0.9)
-    redis.call('HSET', P .. 'win', 'fc', F(now))
+    redis.call('HSET', P .. 'win', 'fc', NOW)
   end
-  redis.call('HSET', P .. 'win', 'f', string.format('%.6f', f), 'ft', F(now))
+  redis.call('HSET', P .. 'win', 'f', string.format('%.6f', f), 'ft', NOW)
   win[4], win[5] = f, now
 end
 return { window(win), redis.call('ZCARD', P .. 'leases'), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), unpack(verdicts) }

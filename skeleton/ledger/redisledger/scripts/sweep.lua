@@ -18,7 +18,7 @@ for _, piece in ipairs(redis.call('ZRANGEBYSCORE', P .. 'stages', '-inf', F(now 
   end
   busy = 1
 end
-for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', F(now), 'LIMIT', 0, 100)) do
+for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', NOW, 'LIMIT', 0, 100)) do
   local key = P .. 'job:' .. job
   redis.call('ZREM', P .. 'expiry', job)
   redis.call('ZREM', P .. 'jobs', job)

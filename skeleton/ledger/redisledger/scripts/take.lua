@@ -22,6 +22,7 @@ end
 local taken = {}       -- refs in the order of service
 local moved = {}       -- R → tasks that have left it, as of now
 local gone = {}        -- entries that wait no longer
+local singles = {}     -- refs that waited on their own: they have a history
 
 -- serve takes up to k tasks from the given entries of one queue, in order, and
 -- appends them to list. It returns the entries that are used up.
@@ -49,6 +50,7 @@ local function serve(entries, k, list)
     else
       list[#list + 1] = e
       used[#used + 1] = e
+      singles[#singles + 1] = e
       k = k - 1
     end
   end
@@ -57,7 +59,7 @@ end
 
 -- What has waited ten times its deadline comes first, whatever its class.
 while n > 0 do
-  local aged = redis.call('ZRANGEBYSCORE', P .. 'age', '-inf', F(now), 'LIMIT', 0, 1)
+  local aged = redis.call('ZRANGEBYSCORE', P .. 'age', '-inf', NOW, 'LIMIT', 0, 1)
   if #aged == 0 then break end
   local before = #taken
   local used = serve(aged, n, taken)
@@ -110,7 +112,7 @@ if n > 0 then
 end
 
 local k = #taken
-local reply = { F(now), w, held + k, 0, -1, blocked, 0 }
+local reply = { NOW, w, held + k, 0, -1, blocked, 0 }
 if k > 0 then
   unindex(gone)
   local set = {}
@@ -118,16 +120,15 @@ if k > 0 then
   if #set > 0 then each('HSET', P .. 'next', set) end
 
   local fence = redis.call('HINCRBY', P .. 'n', 'fence', k) - k
-  local prior = fetch(P .. 'live', taken)
+  local history = {}
+  for i, l in ipairs(fetch(P .. 'live', singles)) do history[singles[i]] = string.match(l, '^%a,%d+,(%d+,%d+)') end
   local lives, leases, pieces = {}, {}, {}
-  local stamp, lend = ',' .. F(now), F(now + ARGV[5])
+  local stamp, lend = ',' .. NOW, F(now + ARGV[5])
   local names, seen = {}, {}
   for i, id in ipairs(taken) do
-    local failures, lost = '0', '0'
-    if prior[i] then failures, lost = string.match(prior[i], '^%a,%d+,(%d+),(%d+)') end
-    lives[2 * i - 1], lives[2 * i] = id, 'l,' .. (fence + i) .. ',' .. failures .. ',' .. lost .. stamp
+    local charged = history[id] or '0,0'
+    lives[2 * i - 1], lives[2 * i] = id, 'l,' .. (fence + i) .. ',' .. charged .. stamp
     leases[2 * i - 1], leases[2 * i] = lend, id
-    prior[i] = failures .. ',' .. lost
     local R = runof(id)
     local r = runs[R]
     local p = pieces[r.piece]
@@ -151,7 +152,7 @@ if k > 0 then
   reply[#reply + 1] = ''
   for i, id in ipairs(taken) do
     reply[#reply + 1] = id
-    reply[#reply + 1] = prior[i]
+    reply[#reply + 1] = history[id] or '0,0'
     reply[#reply + 1] = records[i]
   end
   count('waiting', -k)

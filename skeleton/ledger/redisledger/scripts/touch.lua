@@ -7,7 +7,7 @@ if ARGV[3] == '0' and not redis.call('ZSCORE', P .. 'stages', ARGV[2]) then retu
 local c = redis.call('HMGET', P .. 'n', 'waiting', 'leased', 'delayed', 'qbytes', 'sbytes')
 local unfinished = (c[1] or 0) + (c[2] or 0) + (c[3] or 0)
 if unfinished + ARGV[4] + ARGV[8] > tonumber(ARGV[6]) or (c[4] or 0) + (c[5] or 0) + ARGV[5] > tonumber(ARGV[7]) then return 'FULL' end
-redis.call('ZADD', P .. 'stages', F(now), ARGV[2])
+redis.call('ZADD', P .. 'stages', NOW, ARGV[2])
 redis.call('HINCRBY', P .. 'sbytes', ARGV[2], ARGV[5])
 redis.call('HINCRBY', P .. 'n', 'sbytes', ARGV[5])
 return 'ok'
