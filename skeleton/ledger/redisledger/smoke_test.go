@@ -16,7 +16,7 @@ import (
 
 func TestSmoke(t *testing.T) {
 	s := redistest.Start(t)
-	c := s.Client(t)
+	c := redistest.Client(t, s)
 	ctx := context.Background()
 	store, err := redisledger.Open(ctx, c, redisledger.Options{})
 	if err != nil {
@@ -74,7 +74,6 @@ func TestSmoke(t *testing.T) {
 		done += len(outs)
 	}
 	fmt.Println("tasks/s", float64(n)/time.Since(t0).Seconds(), ta, tb)
-	fmt.Println(c.Info(ctx, "commandstats").Val())
 	g, err := l.Gauges(ctx)
 	must(err)
 	fmt.Printf("%+v\n", g)
