@@ -54,7 +54,6 @@ func (l *farm) take(ctx context.Context, max int, anyway bool) (ledger.Taken, er
 			return t, err
 		}
 		lease.Fence, lease.Taken = fence, taken
-		fence++
 		t.Leases = append(t.Leases, lease)
 	}
 	return t, nil
@@ -75,10 +74,10 @@ func (l *farm) lease(runs map[string]runInfo, ref, charged, record string) (ledg
 	t.Attempt, _ = strconv.Atoi(failures) // written by our own script
 	t.Attempt++
 	t.Lost, _ = strconv.Atoi(lost)
-	t.Farm, t.Job, t.Index = l.name, l.id(r.job), r.idx+off
+	t.Farm, t.Job, t.Index = l.name, l.id(r.job), r.idx+off-r.off
 	t.Class, t.Tenant, t.Due, t.Accepted, t.Attempts, t.NoRetry = r.class, r.tenant, r.due, r.accepted, r.attempts, r.noRetry
 	if t.Size > len(t.Body) {
-		lease.Locator = r.piece + ":" + strconv.Itoa(r.off+off)
+		lease.Locator = r.piece + ":" + place(off)
 	}
 	return lease, nil
 }
@@ -138,7 +137,7 @@ const maxAnswer = 1 << 10
 func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
 	limits := l.store.limits
 	order := make([]int, 0, len(outcomes)) // of the script's list
-	args := make([]any, 0, 5+5*len(outcomes))
+	args := make([]any, 0, 5+6*len(outcomes))
 	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0)
 	var large []int
 	for i, o := range outcomes {
@@ -153,7 +152,7 @@ func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) 
 		if len(o.Body) > ledger.MaxInline {
 			large = append(large, i)
 		}
-		args = append(args, o.Lease.Ref, o.Lease.Fence, o.Lease.Size, len(o.Body), record)
+		args = append(args, o.Lease.Ref, o.Lease.Fence, o.Lease.Index, o.Lease.Size, len(o.Body), record)
 	}
 	args[4] = len(order)
 	for i, o := range outcomes {

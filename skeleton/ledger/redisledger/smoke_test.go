@@ -73,6 +73,7 @@ func TestSmoke(t *testing.T) {
 		}
 		done += len(outs)
 	}
+	fmt.Println(c.Info(ctx, "commandstats").Val())
 	fmt.Println("tasks/s", float64(n)/time.Since(t0).Seconds(), ta, tb)
 	g, err := l.Gauges(ctx)
 	must(err)

@@ -105,9 +105,9 @@ func (s *stage) add(ctx context.Context, tasks []skeleton.NewTask, bytes int) er
 		if err != nil {
 			return err
 		}
-		off := s.tasks
+		off := place(s.tasks)
 		if !inline {
-			pipe.Set(ctx, s.l.key("b", s.piece, strconv.Itoa(off)), t.Body, 0)
+			pipe.Set(ctx, s.l.key("b", s.piece, off), t.Body, 0)
 			pipe.SAdd(ctx, s.l.key("x", s.piece), off)
 		}
 		fields = append(fields, off, raw)
@@ -119,6 +119,9 @@ func (s *stage) add(ctx context.Context, tasks []skeleton.NewTask, bytes int) er
 	_, err := pipe.Exec(ctx)
 	return check("stage", err)
 }
+
+// place names a task inside its piece.
+func place(off int) string { return fmt.Sprintf("%07d", off) }
 
 // note remembers what Commit has to say of a task.
 func (s *stage) note(t skeleton.NewTask) error {

@@ -35,7 +35,7 @@ if redis.call('ZCARD', P .. 'age') ~= entries then problem('stale entries in age
 if redis.call('ZCARD', P .. 'wait') ~= entries then problem('stale entries in wait') end
 if redis.call('ZCARD', P .. 'due') > entries then problem('stale entries in due') end
 local all = redis.call('HGETALL', P .. 'live')
-for i = 1, #all, 2 do
+for i = 1, #all, 2 do if all[i] ~= '~' then
   local id, l = all[i], live(all[i + 1])
   if l.state == 'w' then
     if not singles[id] then problem('waiting task without entry ' .. id) end
@@ -49,7 +49,7 @@ for i = 1, #all, 2 do
     dead = dead + 1
     if not redis.call('ZSCORE', P .. 'dead', id) then problem('dead task without letter ' .. id) end
   end
-end
+end end
 local sums = { 0, 0, 0, 0 }
 local kept, bytes = 0, 0
 for _, job in ipairs(redis.call('ZRANGE', P .. 'jobs', 0, -1)) do

@@ -51,8 +51,8 @@ local known = fetch(P .. 'keys', fields)
 for k, f in ipairs(fields) do
   local at = base + (k - 1) * 3
   if known[k] or seen[f] then
-    local off, size = tonumber(ARGV[at]), tonumber(ARGV[at + 2])
-    dups[off] = true
+    local off, size = string.format('%07d', ARGV[at]), tonumber(ARGV[at + 2])
+    dups[tonumber(ARGV[at])] = true
     ndups = ndups + 1
     bytes = bytes - size
     dropped[#dropped + 1] = off
@@ -115,6 +115,7 @@ if ARGV[8] ~= '' then
   redis.call('HSET', P .. 'keys', 's:' .. ARGV[8], table.concat({ job, first, tasks, ndups }, ','))
   redis.call('SADD', jobkey .. ':keys', 's:' .. ARGV[8])
 end
+redis.call('HSETNX', P .. 'live', '~', string.rep('~', 80))
 count('submitted', tasks); count('waiting', tasks); count('qbytes', bytes)
 tally(job, 'total', tasks); tally(job, 'bytes', bytes)
 flush(tonumber(ARGV[12]), tonumber(ARGV[13]))

@@ -15,6 +15,7 @@
 --   classes      set     classes with a ring
 --   age wait due zset    waiting entries by ageing instant, by arrival, by due
 --   live         hash    ref → state,fence,failures,lost,taken of every task that left its
+--                        (field ~ only keeps the hash from being packed, which is slow)
 --                        run and is not finished (l leased, x leased but cancelled,
 --                        d delayed, w waiting again, D dead)
 --   leases delayed dead  zset  ref → end of lease, end of delay, time of death
@@ -33,7 +34,11 @@
 --   beats        zset    dispatcher → last heartbeat
 --
 -- An entry is R~ (the rest of run R) or a ref R.off (one task that came back):
--- '.' sorts before '~', so a task that comes back stands at its old place.
+-- '.' sorts before '~', so a task that comes back stands at its old place. off
+-- is the task's place in its piece, in seven digits.
+--
+-- Turning numbers into strings is what costs most in these scripts. So numbers
+-- that are only passed on stay the strings they came as.
 local P = KEYS[1]
 local T = redis.call('TIME')
 local now = T[1] * 1000000 + T[2] + ARGV[1]
@@ -96,8 +101,8 @@ local function load(list)
   end
 end
 local function runof(ref) return string.sub(ref, 1, 10) end
-local function offof(ref) return tonumber(string.sub(ref, 12)) end
-local function ref(R, off) return string.format('%s.%07d', R, off) end
+local function offof(ref) return string.sub(ref, 12) end
+local function index(r, off) return r.idx + off - r.off end
 
 local function ageing(r)
   local deadline = r.due - r.acc
@@ -137,15 +142,15 @@ end
 
 local function live(s)
   local state, fence, failures, lost, taken = string.match(s, '^(%a),(%d+),(%d+),(%d+),(%d+)$')
-  return { state = state, fence = fence, failures = tonumber(failures), lost = tonumber(lost), taken = tonumber(taken) }
+  return { state = state, fence = fence, failures = tonumber(failures), lost = tonumber(lost), taken = taken }
 end
 local function pack(l)
-  return table.concat({ l.state, l.fence, l.failures, l.lost, F(l.taken) }, ',')
+  return table.concat({ l.state, l.fence, l.failures, l.lost, l.taken }, ',')
 end
 
 -- size of a stored body, from its record (header JSON, newline, body).
 local function size(r, off)
-  local rec = redis.call('HGET', P .. 'p:' .. r.piece, r.off + off)
+  local rec = redis.call('HGET', P .. 'p:' .. r.piece, off)
   if not rec then return 0 end
   local head, body = string.match(rec, '^([^\n]*)\n(.*)$')
   return tonumber(string.match(head, '"n":(%d+)') or #body)
@@ -162,9 +167,8 @@ end
 
 -- die makes a dead letter of a task that holds no lease or delay any more.
 local function die(id, l, r, reason, status, answer, bytes)
-  local off = offof(id)
-  local idx = r.idx + off
-  l.state, l.taken = 'D', now
+  local idx = index(r, offof(id))
+  l.state, l.taken = 'D', NOW
   redis.call('HSET', P .. 'live', id, pack(l))
   redis.call('ZADD', P .. 'dead', NOW, id)
   redis.call('HSET', P .. 'letters', id, cjson.encode({ ref = id, job = r.job, index = idx, reason = reason,

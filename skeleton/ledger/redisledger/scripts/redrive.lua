@@ -17,11 +17,11 @@ for i, id in ipairs(refs) do
   local l, r = lives[i] and live(lives[i]), runs[Rs[i]]
   if l and r and l.state == 'D' and redis.call('ZREM', P .. 'dead', id) == 1 then
     local off = offof(id)
-    local idx, bytes = r.idx + off, size(r, off)
+    local idx, bytes = index(r, off), size(r, off)
     local key = P .. 'job:' .. r.job
     local due = r.due > 0 and now + math.max(1, r.due - r.acc) or 0
     local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
-    local s = table.concat({ r.job, r.piece, r.off + off, idx, 1, r.class, F(due), NOW, r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
+    local s = table.concat({ r.job, r.piece, tonumber(off), idx, 1, r.class, F(due), NOW, r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
     redis.call('HSET', P .. 'runs', R, s)
     redis.call('RPUSH', key .. ':runs', R)
     redis.call('HDEL', P .. 'live', id)

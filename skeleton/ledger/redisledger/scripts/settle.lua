@@ -1,7 +1,7 @@
 -- settle: end leases.
 --
 -- ARGV  2 busy answers, 3 retention µs, 4 retention with dead µs, 5 lost budget,
---       6 number of results, then per result: ref, fence, bytes of the body,
+--       6 number of results, then per result: ref, fence, index, bytes of the body,
 --       bytes of the result, header JSON newline body (of a result over 4096
 --       bytes only the header: it stands in r:ref:fence),
 --       then per other outcome: ref, fence, kind, delay µs, bytes of the body,
@@ -13,7 +13,7 @@ local pos = 7
 while ARGV[pos] do
   local n = #refs + 1
   refs[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
-  pos = pos + (n <= results and 5 or 7)
+  pos = pos + (n <= results and 6 or 7)
 end
 local lives = fetch(P .. 'live', refs)
 load(Rs)
@@ -26,10 +26,9 @@ local settled = {}      -- a ref twice in one call: the second is refused
 -- result accepts the result of a task whose lease is ended.
 local function result(i, id, r, taken)
   local p = at[i]
-  local off = offof(id)
-  local bytes, kept = tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
+  local off, idx = offof(id), ARGV[p + 2]
+  local bytes, kept = tonumber(ARGV[p + 3]), tonumber(ARGV[p + 4])
   local late = (r.due > 0 and now > r.due) and 1 or 0
-  local idx = r.idx + off
   local o, s = out[r.job], res[r.job]
   if not o then
     o, s = {}, {}
@@ -38,13 +37,13 @@ local function result(i, id, r, taken)
   o[#o + 1] = idx
   local n = #s
   s[n + 1] = idx
-  s[n + 2] = table.concat({ 'D,', NOW, ',', r.accepted, ',', late, ',', taken, '\n', ARGV[p + 4] })
+  s[n + 2] = table.concat({ 'D,', NOW, ',', r.accepted, ',', late, ',', taken, '\n', ARGV[p + 5] })
   r.done, r.late = (r.done or 0) + 1, (r.late or 0) + late
   r.bytes, r.kept = (r.bytes or 0) + bytes, (r.kept or 0) + kept
   local list = offs[r.piece]
   if not list then list = {}; offs[r.piece] = list end
-  list[#list + 1] = r.off + off
-  if bytes > 4096 then large[#large + 1] = { r.piece, r.off + off } end
+  list[#list + 1] = off
+  if bytes > 4096 then large[#large + 1] = { r.piece, off } end
   if kept > 4096 then
     local name = id .. ':' .. ARGV[p + 1]
     redis.call('ZREM', P .. 'loose', name)
@@ -71,11 +70,14 @@ local function other(i, id, r, l)
   return rest(id, l, r, kind == 'released' and 0 or delay)
 end
 
+local known = {} -- leases handed out together have the same record
 for i, id in ipairs(refs) do
   local r = runs[Rs[i]]
-  local state, fence, failures, lost, taken
+  local state, fence, taken
   if lives[i] then
-    state, fence, failures, lost, taken = string.match(lives[i], '^(%a),(%d+),(%d+),(%d+),(%d+)$')
+    local l = known[lives[i]]
+    if not l then l = live(lives[i]); known[lives[i]] = l end
+    state, fence, taken = l.state, l.fence, l.taken
   end
   if not r or fence ~= ARGV[at[i] + 1] or (state ~= 'l' and state ~= 'x') or settled[id] then
     verdicts[i] = 'refused'
@@ -95,8 +97,7 @@ for i, id in ipairs(refs) do
       verdicts[i] = 'done'
     else
       count('leased', -1)
-      verdicts[i] = other(i, id, r,
-        { state = state, fence = fence, failures = tonumber(failures), lost = tonumber(lost), taken = tonumber(taken) })
+      verdicts[i] = other(i, id, r, live(lives[i]))
     end
   end
 end

@@ -2,7 +2,7 @@
 --
 -- ARGV  2 max, 3 any (1: regardless of the window), 4 limit of kept bytes,
 --       5 lease µs, 6 batch, 7 lost budget, 8 retention µs, 9 retention with dead µs
--- returns {now, window, live, waiting, next µs or -1, blocked, first fence,
+-- returns {now, window, live, waiting, next µs or -1, blocked, fence,
 --          runs…: R, description …, '', leases…: ref, "failures,lost", record …}
 local max, any, kept = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])
 lapse(tonumber(ARGV[6]), tonumber(ARGV[7]))
@@ -43,7 +43,8 @@ local function serve(entries, k, list)
     if string.sub(e, 11) == '~' then
       local from = moved[R]
       local m = math.min(k, runs[R].n - from)
-      for j = from, from + m - 1 do list[#list + 1] = ref(R, j) end
+      local head, base = R .. '.', runs[R].off
+      for j = from, from + m - 1 do list[#list + 1] = head .. string.format('%07d', base + j) end
       moved[R] = from + m
       k = k - m
       if from + m == runs[R].n then used[#used + 1] = e end
@@ -119,21 +120,22 @@ if k > 0 then
   for R, to in pairs(moved) do set[#set + 1] = R; set[#set + 1] = to end
   if #set > 0 then each('HSET', P .. 'next', set) end
 
-  local fence = redis.call('HINCRBY', P .. 'n', 'fence', k) - k
+  local fence = redis.call('HINCRBY', P .. 'n', 'fence', 1)
   local history = {}
   for i, l in ipairs(fetch(P .. 'live', singles)) do history[singles[i]] = string.match(l, '^%a,%d+,(%d+,%d+)') end
   local lives, leases, pieces = {}, {}, {}
-  local stamp, lend = ',' .. NOW, F(now + ARGV[5])
+  local grant, stamp, lend = 'l,' .. fence .. ',', ',' .. NOW, F(now + ARGV[5])
+  local fresh = grant .. '0,0' .. stamp
   local names, seen = {}, {}
   for i, id in ipairs(taken) do
-    local charged = history[id] or '0,0'
-    lives[2 * i - 1], lives[2 * i] = id, 'l,' .. (fence + i) .. ',' .. charged .. stamp
+    lives[2 * i - 1] = id
+    lives[2 * i] = history[id] and grant .. history[id] .. stamp or fresh
     leases[2 * i - 1], leases[2 * i] = lend, id
     local R = runof(id)
     local r = runs[R]
     local p = pieces[r.piece]
     if not p then p = { offs = {}, at = {} }; pieces[r.piece] = p end
-    p.offs[#p.offs + 1] = r.off + offof(id)
+    p.offs[#p.offs + 1] = offof(id)
     p.at[#p.at + 1] = i
     if not seen[R] then seen[R] = true; names[#names + 1] = R end
   end
@@ -144,7 +146,7 @@ if k > 0 then
     local got = fetch(P .. 'p:' .. piece, p.offs)
     for j, i in ipairs(p.at) do records[i] = got[j] or '' end
   end
-  reply[7] = fence + 1
+  reply[7] = fence
   for _, R in ipairs(names) do
     reply[#reply + 1] = R
     reply[#reply + 1] = runs[R].raw
