@@ -31,6 +31,7 @@ type runner struct {
 	busyWake chan struct{} // busy answers to report
 	outcomes chan outcome
 	busy     atomic.Int64 // busy answers not reported yet
+	starting sync.RWMutex // held for reading from a take until its tasks were started
 
 	mu   sync.Mutex
 	farm skeleton.Farm       // guarded by mu
@@ -59,7 +60,11 @@ func startRunner(cfg Config, f skeleton.Farm) *runner {
 	r.loops.Go(r.take)
 	r.loops.Go(r.renew)
 	r.loops.Go(r.keep)
-	go func() { defer close(r.settled); r.settle() }()
+	var settling sync.WaitGroup
+	for range lanes {
+		settling.Go(r.settle)
+	}
+	go func() { defer close(r.settled); settling.Wait() }()
 	return r
 }
 
@@ -115,6 +120,8 @@ func (r *runner) drain() { r.endTake() }
 // stop returns the number of leases that could not be ended.
 func (r *runner) stop(ctx context.Context) int {
 	r.drain()
+	r.starting.Lock() // what was being taken has been started: it is waited for below
+	r.starting.Unlock()
 	r.room.releaseAll()
 	finished := make(chan struct{})
 	go func() { r.attempts.Wait(); close(finished) }()

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"farmhand/skeleton/ledger"
@@ -15,9 +16,13 @@ const (
 	lastWord = 10 * time.Second
 )
 
-// settle brings outcomes to the ledger, as many at once as there are. It never
-// drops one while the process lives: a store that is away is waited for. It
-// ends when the outcomes do.
+// lanes is how many exchanges with the ledger are under way at once: while one
+// is, the tasks of another run.
+const lanes = 2
+
+// settle brings outcomes to the ledger, as many at once as there are, and takes
+// new tasks in the same breath. It never drops an outcome while the process
+// lives: a store that is away is waited for. It ends when the outcomes do.
 func (r *runner) settle() {
 	batch := make([]outcome, 0, ledger.MaxBatch)
 	var flush <-chan time.Time
@@ -37,6 +42,16 @@ func (r *runner) settle() {
 		case <-flush:
 		}
 		flush = nil
+		batch = r.gather(batch)
+		r.settleBatch(batch)
+	}
+}
+
+// gather adds the outcomes that are there, after letting those be made that
+// only wait for a processor: larger batches for no time lost.
+func (r *runner) gather(batch []outcome) []outcome {
+	for round := 0; round < 2; round++ {
+		runtime.Gosched()
 		for len(batch) < ledger.MaxBatch {
 			select {
 			case o, ok := <-r.outcomes:
@@ -48,8 +63,8 @@ func (r *runner) settle() {
 			}
 			break
 		}
-		r.settleBatch(batch)
 	}
+	return batch
 }
 
 func (r *runner) settleBatch(batch []outcome) {
@@ -62,7 +77,7 @@ func (r *runner) settleBatch(batch []outcome) {
 	for i, o := range batch {
 		outcomes[i], ended[i] = o.Outcome, o.a
 	}
-	done, ok := r.settleUntilHeard(outcomes, busy)
+	done, taken, ok := r.settleUntilHeard(outcomes, busy)
 	if !ok {
 		return // stopped: the leases stay held and are reported
 	}
@@ -74,25 +89,43 @@ func (r *runner) settleBatch(batch []outcome) {
 		}
 	}
 	r.shrink(done.Window, done.Live)
-	poke(r.wake)
+	if len(taken.Leases) == 0 {
+		poke(r.wake) // the take loop waits for what comes next
+	}
 }
 
 // settleUntilHeard repeats until the ledger has answered. After the runner was
 // stopped it goes on for lastWord only.
-func (r *runner) settleUntilHeard(outcomes []ledger.Outcome, busy int) (ledger.Settled, bool) {
+func (r *runner) settleUntilHeard(outcomes []ledger.Outcome, busy int) (ledger.Settled, ledger.Taken, bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	unwatch := context.AfterFunc(r.ctx, func() { time.AfterFunc(lastWord, cancel) })
 	defer unwatch()
 	retry := newBackoff(r.cfg.Uniform)
 	for {
-		s, err := r.ledger.Settle(ctx, outcomes, busy)
+		s, t, err := r.exchange(ctx, outcomes, busy)
 		if err == nil {
-			return s, true
+			return s, t, true
 		}
 		r.cfg.Log.Warn("cannot settle", "farm", r.name, "outcomes", len(outcomes), "error", err)
 		if !retry.wait(ctx) {
-			return s, false
+			return s, t, false
 		}
 	}
+}
+
+// exchange settles, and takes as much as fits if taking goes on.
+func (r *runner) exchange(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, ledger.Taken, error) {
+	r.starting.RLock()
+	defer r.starting.RUnlock()
+	room := min(ledger.MaxBatch, r.free()+len(outcomes))
+	if room > 0 && r.taking.Err() == nil && !r.deleted() {
+		s, t, err := r.ledger.Exchange(ctx, r.cfg.Owner, outcomes, busy, room)
+		for _, l := range t.Leases {
+			r.start(l)
+		}
+		return s, t, err
+	}
+	s, err := r.ledger.Settle(ctx, outcomes, busy)
+	return s, ledger.Taken{Waiting: s.Waiting}, err
 }

@@ -31,20 +31,16 @@ func (r *runner) take() {
 				break // the settle loop wakes us
 			}
 			t, err := r.takeSome(free)
-			if r.taking.Err() != nil && err != nil {
-				return
-			}
 			if err != nil {
-				r.cfg.Log.Warn("cannot take tasks", "farm", r.name, "error", err)
+				if r.taking.Err() == nil {
+					r.cfg.Log.Warn("cannot take tasks", "farm", r.name, "error", err)
+				}
 				if !retry.wait(r.taking) {
 					return
 				}
 				continue
 			}
 			retry.reset()
-			for _, l := range t.Leases {
-				r.start(l)
-			}
 			r.shrink(t.Window, t.Live)
 			if len(t.Leases) < free || t.Waiting == 0 {
 				if t.Next > 0 {
@@ -57,11 +53,23 @@ func (r *runner) take() {
 	}
 }
 
-func (r *runner) takeSome(n int) (ledger.Taken, error) {
-	if r.deleted() {
-		return r.ledger.TakeAny(r.taking, r.cfg.Owner, n)
+// takeSome takes up to n tasks and starts them.
+func (r *runner) takeSome(n int) (t ledger.Taken, err error) {
+	r.starting.RLock()
+	defer r.starting.RUnlock()
+	if err := r.taking.Err(); err != nil {
+		return t, err
 	}
-	return r.ledger.Take(r.taking, r.cfg.Owner, n)
+	// Not the context of taking: what was handed out must be known.
+	if r.deleted() {
+		t, err = r.ledger.TakeAny(r.ctx, r.cfg.Owner, n)
+	} else {
+		t, err = r.ledger.Take(r.ctx, r.cfg.Owner, n)
+	}
+	for _, l := range t.Leases {
+		r.start(l)
+	}
+	return t, err
 }
 
 // start runs an attempt.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 )
@@ -23,9 +25,19 @@ func (l *farm) TakeAny(ctx context.Context, owner string, max int) (ledger.Taken
 }
 
 func (l *farm) take(ctx context.Context, max int, anyway bool) (ledger.Taken, error) {
+	c := l.takeCall(max, anyway)
+	return l.taken(l.run(ctx, c.script, c.args...))
+}
+
+func (l *farm) takeCall(max int, anyway bool) call {
 	limits := l.store.limits
-	a, err := l.run(ctx, scriptTake, min(max, ledger.MaxBatch), flag(anyway), limits.KeptBytes, ledger.LeaseTime.Microseconds(),
-		ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()).Slice()
+	return call{scriptTake, []any{min(max, ledger.MaxBatch), flag(anyway), limits.KeptBytes, ledger.LeaseTime.Microseconds(),
+		ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()}}
+}
+
+// taken reads the answer of the take script.
+func (l *farm) taken(cmd *redis.Cmd) (ledger.Taken, error) {
+	a, err := cmd.Slice()
 	if err != nil {
 		return ledger.Taken{}, check("take", err)
 	}
@@ -135,8 +147,38 @@ const maxAnswer = 1 << 10
 // Settle implements ledger.Dispatch. Results go to the script first: they are
 // the many and need fewer words.
 func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
+	c, order, err := l.settleCall(ctx, outcomes, busy)
+	if err != nil {
+		return ledger.Settled{}, err
+	}
+	return l.settled(l.run(ctx, c.script, c.args...), order)
+}
+
+// Exchange implements ledger.Dispatch.
+func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Outcome, busy, max int) (ledger.Settled, ledger.Taken, error) {
+	c, order, err := l.settleCall(ctx, outcomes, busy)
+	if err != nil {
+		return ledger.Settled{}, ledger.Taken{}, err
+	}
+	first, second := l.runBoth(ctx, c, l.takeCall(max, false))
+	s, err := l.settled(first, order)
+	if err != nil {
+		return s, ledger.Taken{}, err
+	}
+	t, err := l.taken(second)
+	if err != nil {
+		// The outcomes are settled, which must not be hidden; the leases that may
+		// have been handed out come back when they lapse.
+		return s, ledger.Taken{Window: s.Window, Live: s.Live}, nil
+	}
+	return s, t, nil
+}
+
+// settleCall writes large results and makes the call of the settle script.
+// order says which outcome stands where in the script's list.
+func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy int) (c call, order []int, err error) {
 	limits := l.store.limits
-	order := make([]int, 0, len(outcomes)) // of the script's list
+	order = make([]int, 0, len(outcomes))
 	args := make([]any, 0, 5+6*len(outcomes))
 	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0)
 	var large []int
@@ -147,7 +189,7 @@ func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) 
 		order = append(order, i)
 		record, err := encodeResult(o)
 		if err != nil {
-			return ledger.Settled{}, err
+			return c, nil, err
 		}
 		if len(o.Body) > ledger.MaxInline {
 			large = append(large, i)
@@ -162,18 +204,20 @@ func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) 
 		order = append(order, i)
 		head, err := json.Marshal(resultHead{Status: o.Status, Reason: o.Reason})
 		if err != nil {
-			return ledger.Settled{}, fmt.Errorf("redisledger: outcome: %w", err)
+			return c, nil, fmt.Errorf("redisledger: outcome: %w", err)
 		}
 		args = append(args, o.Lease.Ref, o.Lease.Fence, string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
 	}
-	if err := l.putResults(ctx, outcomes, large); err != nil {
-		return ledger.Settled{}, err
-	}
-	a, err := l.run(ctx, scriptSettle, args...).Slice()
+	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large)
+}
+
+// settled reads the answer of the settle script.
+func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
+	a, err := cmd.Slice()
 	if err != nil {
 		return ledger.Settled{}, check("settle", err)
 	}
-	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(outcomes))}
+	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(order))}
 	for at, i := range order {
 		s.Verdicts[i] = ledger.Verdict(a[3+at].(string))
 	}

@@ -54,10 +54,35 @@ func script(name string) *redis.Script {
 
 // run calls a script for the farm. The arguments are those after ARGV[1].
 func (l *farm) run(ctx context.Context, s *redis.Script, args ...any) *redis.Cmd {
+	return s.Run(ctx, l.store.rdb, []string{l.prefix}, l.argv(args)...)
+}
+
+func (l *farm) argv(args []any) []any {
 	all := make([]any, 0, len(args)+1)
-	all = append(all, l.store.offset())
-	all = append(all, args...)
-	return s.Run(ctx, l.store.rdb, []string{l.prefix}, all...)
+	return append(append(all, l.store.offset()), args...)
+}
+
+// call is a script with its arguments.
+type call struct {
+	script *redis.Script
+	args   []any
+}
+
+// runBoth calls two scripts in one round trip. A server that does not know them
+// yet is taught, one by one.
+func (l *farm) runBoth(ctx context.Context, a, b call) (first, second *redis.Cmd) {
+	pipe := l.store.rdb.Pipeline()
+	keys := []string{l.prefix}
+	first = a.script.EvalSha(ctx, pipe, keys, l.argv(a.args)...)
+	second = b.script.EvalSha(ctx, pipe, keys, l.argv(b.args)...)
+	_, _ = pipe.Exec(ctx) // each command keeps its own error
+	if redis.HasErrorPrefix(first.Err(), "NOSCRIPT") {
+		first = l.run(ctx, a.script, a.args...)
+	}
+	if redis.HasErrorPrefix(second.Err(), "NOSCRIPT") {
+		second = l.run(ctx, b.script, b.args...)
+	}
+	return first, second
 }
 
 // refusals are the answers of a server that cannot serve now. A script checks

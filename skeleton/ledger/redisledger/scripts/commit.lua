@@ -115,7 +115,8 @@ if ARGV[8] ~= '' then
   redis.call('HSET', P .. 'keys', 's:' .. ARGV[8], table.concat({ job, first, tasks, ndups }, ','))
   redis.call('SADD', jobkey .. ':keys', 's:' .. ARGV[8])
 end
-redis.call('HSETNX', P .. 'live', '~', string.rep('~', 80))
+redis.call('HSETNX', P .. 'live', '~', TILDE)
+redis.call('ZADD', P .. 'leases', 'NX', '+inf', TILDE)
 count('submitted', tasks); count('waiting', tasks); count('qbytes', bytes)
 tally(job, 'total', tasks); tally(job, 'bytes', bytes)
 flush(tonumber(ARGV[12]), tonumber(ARGV[13]))

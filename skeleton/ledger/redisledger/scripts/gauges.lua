@@ -9,6 +9,6 @@ for _, e in ipairs(due) do
 end
 load(whole)
 for i, next in ipairs(fetch(P .. 'next', whole)) do overdue = overdue + runs[whole[i]].n - (next or 0) end
-return { NOW, redis.call('ZCARD', P .. 'leases'), window(win), tostring(factor(win)),
+return { NOW, leased(), window(win), tostring(factor(win)),
   oldest[2] and math.max(0, now - oldest[2]) or 0, overdue, redis.call('HGETALL', P .. 'n'),
   redis.call('ZRANGE', P .. 'beats', 0, -1, 'WITHSCORES') }

@@ -15,7 +15,8 @@
 --   classes      set     classes with a ring
 --   age wait due zset    waiting entries by ageing instant, by arrival, by due
 --   live         hash    ref → state,fence,failures,lost,taken of every task that left its
---                        (field ~ only keeps the hash from being packed, which is slow)
+--                        (here and in leases a long ~ keeps Redis from packing a small
+--                        collection, which would be searched from end to end)
 --                        run and is not finished (l leased, x leased but cancelled,
 --                        d delayed, w waiting again, D dead)
 --   leases delayed dead  zset  ref → end of lease, end of delay, time of death
@@ -100,6 +101,7 @@ local function load(list)
     if got[i] then parse(R, got[i]) end
   end
 end
+local TILDE = string.rep('~', 80)
 local function runof(ref) return string.sub(ref, 1, 10) end
 local function offof(ref) return string.sub(ref, 12) end
 local function index(r, off) return r.idx + off - r.off end
@@ -256,6 +258,9 @@ local function window(w)
   return math.max(1, math.floor(n * w[3] * factor(w) + 1e-9))
 end
 local function readwin() return redis.call('HMGET', P .. 'win', 'ready', 'target', 'slots', 'f', 'ft', 'fc') end
+
+-- Live leases, without the ~.
+local function leased() return math.max(0, redis.call('ZCARD', P .. 'leases') - 1) end
 
 -- lapse ends leases that are over; wake ends delays that are over.
 local function lapse(limit, budget)

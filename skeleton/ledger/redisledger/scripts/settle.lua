@@ -129,4 +129,4 @@ if tonumber(ARGV[2]) > 0 then
   redis.call('HSET', P .. 'win', 'f', string.format('%.6f', f), 'ft', NOW)
   win[4], win[5] = f, now
 end
-return { window(win), redis.call('ZCARD', P .. 'leases'), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), unpack(verdicts) }
+return { window(win), leased(), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), unpack(verdicts) }

@@ -9,7 +9,7 @@ lapse(tonumber(ARGV[6]), tonumber(ARGV[7]))
 wake(tonumber(ARGV[6]))
 
 local win = readwin()
-local room, held = window(win), redis.call('ZCARD', P .. 'leases')
+local room, held = window(win), leased()
 local w = room
 local n = math.min(max, any and max or room - held)
 local sums = redis.call('HMGET', P .. 'n', 'kbytes', 'waiting')
@@ -165,7 +165,7 @@ reply[4] = tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0)
 if blocked ~= '' and reply[4] == 0 then reply[6] = '' end
 for _, z in ipairs({ 'delayed', 'leases' }) do
   local first = redis.call('ZRANGE', P .. z, 0, 0, 'WITHSCORES')
-  if #first > 0 then
+  if #first > 0 and first[1] ~= TILDE then
     local d = math.max(0, tonumber(first[2]) - now)
     if reply[5] == -1 or d < reply[5] then reply[5] = d end
   end
