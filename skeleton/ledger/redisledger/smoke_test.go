@@ -18,7 +18,8 @@ func TestSmoke(t *testing.T) {
 	s := redistest.Start(t)
 	c := redistest.Client(t, s)
 	ctx := context.Background()
-	store, err := redisledger.Open(ctx, c, redisledger.Options{})
+	store := redisledger.New(c, redisledger.Options{})
+	err := store.Check(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,25 +48,31 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open checks the schema of the data in Redis, marking an empty one, and
-// returns the store. It does not own rdb.
-func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Store, error) {
+// New returns the store in rdb, which it does not own. It asks nothing of the
+// server, which may be away.
+func New(rdb redis.UniversalClient, o Options) *Store {
 	s := &Store{rdb: rdb, limits: o.Limits.WithDefaults(), shift: o.Offset, hub: newHub(rdb)}
 	if s.shift == nil {
 		s.shift = func() time.Duration { return 0 }
 	}
-	if err := rdb.SetNX(ctx, keySchema, fmt.Sprintf("%d.%d", schemaMajor, schemaMinor), 0).Err(); err != nil {
-		return nil, check("open", err)
+	return s
+}
+
+// Check looks at the schema of the data in Redis, marking an empty server, and
+// says whether this program can work with it.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.rdb.SetNX(ctx, keySchema, fmt.Sprintf("%d.%d", schemaMajor, schemaMinor), 0).Err(); err != nil {
+		return check("schema", err)
 	}
-	have, err := rdb.Get(ctx, keySchema).Result()
+	have, err := s.rdb.Get(ctx, keySchema).Result()
 	if err != nil {
-		return nil, check("open", err)
+		return check("schema", err)
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(have, "%d.%d", &major, &minor); err != nil || major != schemaMajor {
-		return nil, fmt.Errorf("%w: Redis holds %q, this program reads %d.x", ledger.ErrSchema, have, schemaMajor)
+		return fmt.Errorf("%w: Redis holds %q, this program reads %d.x", ledger.ErrSchema, have, schemaMajor)
 	}
-	return s, nil
+	return nil
 }
 
 // Close ends the subscriptions.

@@ -82,7 +82,7 @@ func Queue(ctx context.Context, c QueueConfig) (*Report, error) {
 	return r, nil
 }
 
-// bench is a redis-server with one farm on it.
+// rig is a redis-server with one farm on it.
 type rig struct {
 	server *redisproc.Server
 	client *redis.Client
@@ -103,9 +103,7 @@ func newRig(ctx context.Context, window int) (*rig, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	g := &rig{server: s, dir: dir, client: redis.NewClient(&redis.Options{Addr: s.Addr})}
-	if g.store, err = redisledger.Open(ctx, g.client, redisledger.Options{Limits: ledger.Limits{QueueTasks: 10_000_000, KeptBytes: 1 << 40}}); err != nil {
-		return nil, errors.Join(err, g.close())
-	}
+	g.store = redisledger.New(g.client, redisledger.Options{Limits: ledger.Limits{QueueTasks: 10_000_000, KeptBytes: 1 << 40}})
 	g.farm = g.store.Farm(benchFarm)
 	settings := skeleton.DefaultSettings()
 	settings.Slots = window
@@ -117,9 +115,7 @@ func newRig(ctx context.Context, window int) (*rig, error) {
 }
 
 func (g *rig) close() error {
-	if g.store != nil {
-		g.store.Close()
-	}
+	g.store.Close()
 	err := g.client.Close()
 	g.server.Kill()
 	return errors.Join(err, os.RemoveAll(g.dir))
