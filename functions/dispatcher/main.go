@@ -1,0 +1,133 @@
+// Command dispatcher is the function that takes jobs and hands their tasks to
+// workers; docs/api.md describes its HTTP API.
+//
+// Environment: farmhand_redis_url, farmhand_gateway_url, and config below.
+// Secrets: farmhand-token, farmhand-redis (optional).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/google/uuid"
+
+	"farmhand/gateway"
+	"farmhand/internal/fn"
+	"farmhand/internal/redisurl"
+	"farmhand/skeleton/dispatch"
+	"farmhand/skeleton/jobapi"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/ledger/redisledger"
+)
+
+// config is read from the environment; zero of a limit means its default.
+type config struct {
+	GatewayURL string        `env:"farmhand_gateway_url,required"`
+	MaxBody    int           `env:"farmhand_max_body" envDefault:"16777216"`   // bytes of a task
+	MaxResult  int           `env:"farmhand_max_result" envDefault:"16777216"` // bytes of a result
+	MaxWait    time.Duration `env:"farmhand_max_wait" envDefault:"50s"`        // of a held answer; below the gateway's upstream_timeout
+	Running    int           `env:"farmhand_running"`                          // tasks of one farm at once
+	QueueTasks int           `env:"farmhand_queue_tasks"`
+	QueueBytes int           `env:"farmhand_queue_bytes"`
+	KeptBytes  int           `env:"farmhand_kept_bytes"`
+	TimeToLive time.Duration `env:"farmhand_time_to_live"` // with nothing but busy workers
+	Missing    time.Duration `env:"farmhand_missing"`      // until a worker that is gone counts as deleted
+}
+
+func main() { fn.Main("dispatcher", build) }
+
+func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
+	token, err := fn.Token(log)
+	if err != nil {
+		return nil, err
+	}
+	var cfg config
+	if err := env.Parse(&cfg); err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	rdb, err := redisurl.Client()
+	if err != nil {
+		return nil, err
+	}
+	invoker, err := gateway.NewInvoker(cfg.GatewayURL, gateway.InvokerOptions{MaxAnswer: int64(cfg.MaxResult)})
+	if err != nil {
+		return nil, fmt.Errorf("farmhand_gateway_url: %w", err)
+	}
+	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{
+		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
+	d, err := dispatch.Start(dispatch.Config{
+		Store:      store,
+		Caller:     &caller{invoker: invoker, limit: cfg.MaxResult},
+		Owner:      owner(),
+		Running:    cfg.Running,
+		TimeToLive: cfg.TimeToLive,
+		Missing:    cfg.Missing,
+		Log:        log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	api := jobapi.New(jobapi.Config{
+		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Log: log,
+		Running: func(farm string) []jobapi.Running { return running(d, farm) },
+	})
+	sound := &schema{store: store}
+	return &fn.Service{
+		Handler: fn.RequireToken(token, api),
+		Ready:   func() bool { return sound.known(log) && d.Ready() },
+		Drain: func() {
+			d.Drain()
+			api.Close()
+		},
+		Stop: func(ctx context.Context) error {
+			err := d.Stop(ctx)
+			store.Close()
+			invoker.CloseIdle()
+			return errors.Join(err, rdb.Close())
+		},
+	}, nil
+}
+
+// owner names this process in leases and heartbeats.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "dispatcher"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
+}
+
+func running(d *dispatch.Dispatcher, farm string) []jobapi.Running {
+	list := d.Running(farm)
+	views := make([]jobapi.Running, len(list))
+	for i, r := range list {
+		views[i] = jobapi.Running{Job: r.Job, Index: r.Index, Attempt: r.Attempt, For: r.For.Seconds(), Busy: r.Busy}
+	}
+	return views
+}
+
+// schema checks once that the data in Redis is of our version.
+type schema struct {
+	store *redisledger.Store
+	ok    atomic.Bool
+}
+
+func (s *schema) known(log *slog.Logger) bool {
+	if s.ok.Load() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.store.Check(ctx); err != nil {
+		log.Warn("not ready", "error", err)
+		return false
+	}
+	s.ok.Store(true)
+	return true
+}

@@ -1,0 +1,230 @@
+// Package jobapi is the HTTP API of the dispatcher: post work, read progress
+// and results, cancel, look at farms and dead letters. docs/api.md describes it
+// for users; jobclient is its client.
+//
+// A submission is decoded element by element into a stage of the ledger and
+// becomes visible on its last byte; on any error the stage is given up and
+// nothing of it is accepted.
+package jobapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"farmhand/internal/problem"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// Defaults of a Config.
+const (
+	DefaultMaxBody = 16 << 20
+	DefaultMaxWait = 50 * time.Second
+)
+
+// Config of the API.
+type Config struct {
+	Store ledger.Store
+	// MaxBody is the largest body of one task, in bytes (16 MiB).
+	MaxBody int
+	// MaxWait is how long an answer may be held, for wait and follow; it must be
+	// below the gateway's upstream timeout (50 s).
+	MaxWait time.Duration
+	// Callback checks a callback URL at submission; nil refuses all.
+	Callback func(url string) error
+	// Running lists the tasks of a farm that this process runs; nil: unknown.
+	Running func(farm string) []Running
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: silent
+}
+
+// Running is a task in the hands of a worker.
+type Running struct {
+	Job     string  `json:"job"`
+	Index   int     `json:"index"`
+	Attempt int     `json:"attempt"`
+	For     float64 `json:"running_s"`
+	Busy    bool    `json:"busy,omitempty"` // it meets busy workers
+}
+
+// API is the handler and what it needs.
+type API struct {
+	cfg Config
+	mux *http.ServeMux
+	// closing ends followers when the process is asked to end.
+	closing context.Context
+	close   context.CancelFunc
+
+	mu         sync.Mutex
+	durability string    // guarded by mu
+	asked      time.Time // when the durability was read; guarded by mu
+}
+
+// New makes the API.
+func New(cfg Config) *API {
+	if cfg.MaxBody <= 0 {
+		cfg.MaxBody = DefaultMaxBody
+	}
+	if cfg.MaxWait <= 0 {
+		cfg.MaxWait = DefaultMaxWait
+	}
+	if cfg.Callback == nil {
+		cfg.Callback = func(string) error { return errors.New("no callback host is allowed") }
+	}
+	if cfg.Running == nil {
+		cfg.Running = func(string) []Running { return nil }
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{cfg: cfg, mux: http.NewServeMux()}
+	a.closing, a.close = context.WithCancel(context.Background())
+	a.routes()
+	return a
+}
+
+// Close ends held answers: followers get a cursor to go on from.
+func (a *API) Close() { a.close() }
+
+func (a *API) routes() {
+	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				a.fail(w, r, err)
+			}
+		})
+	}
+	handle("POST /jobs", a.submit)
+	handle("POST /{$}", a.submit)
+	handle("POST /jobs/{id}/tasks", a.append)
+	handle("POST /jobs/{id}/close", a.closeJob)
+	handle("GET /jobs", a.listJobs)
+	handle("GET /jobs/{id}", a.getJob)
+	handle("GET /{$}", a.getRoot)
+	handle("GET /jobs/{id}/results", a.results)
+	handle("DELETE /jobs/{id}", a.cancelJob)
+	handle("GET /farms", a.listFarms)
+	handle("GET /farms/{worker}", a.getFarm)
+	handle("GET /farms/{worker}/dead", a.listDead)
+	handle("POST /farms/{worker}/dead/redrive", a.redrive)
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := a.mux.Handler(r); pattern != "" {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	// The mux knows the path under another method, or not at all; its answers
+	// are plain text, ours are problems.
+	probe := &statusProbe{header: http.Header{}}
+	a.mux.ServeHTTP(probe, r)
+	if probe.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", probe.header.Get("Allow"))
+		problem.Write(w, problem.New(probe.status, "method-not-allowed", r.Method+" is not served here").
+			At("method", "use "+probe.header.Get("Allow")))
+		return
+	}
+	problem.Write(w, problem.New(http.StatusNotFound, "not-found", "there is nothing at "+r.URL.Path).
+		At("path", "POST /jobs, GET /jobs/{id}, GET /farms: see docs/api.md"))
+}
+
+// statusProbe takes an answer's status and header only.
+type statusProbe struct {
+	header http.Header
+	status int
+}
+
+func (p *statusProbe) Header() http.Header         { return p.header }
+func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *statusProbe) WriteHeader(status int)      { p.status = status }
+
+// fail answers with the problem an error comes to.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var p *problem.Problem
+	switch {
+	case errors.As(err, &p):
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		return // the client went away
+	case errors.Is(err, ledger.ErrUnavailable):
+		a.cfg.Log.Warn("store unavailable", "path", r.URL.Path, "error", err)
+		p = problem.New(http.StatusServiceUnavailable, "store-unavailable", "Redis cannot take or give data right now; nothing was accepted").After(2 * time.Second)
+	case errors.Is(err, ledger.ErrNotFound):
+		p = problem.New(http.StatusNotFound, "unknown-job", "there is no such job; ended jobs are kept for 24 h").At("job", "GET /jobs lists them")
+	case errors.Is(err, ledger.ErrClosed):
+		p = problem.New(http.StatusConflict, "job-closed", "the job takes no more tasks").At("job", `submit it with "open": true to append, and append before close`)
+	case errors.Is(err, ledger.ErrFull):
+		p = problem.New(http.StatusTooManyRequests, "queue-full", "the farm's queue is full in tasks or bytes; nothing was accepted").
+			At("tasks", "send the same again later").After(5 * time.Second)
+	case errors.Is(err, ledger.ErrTooLarge):
+		p = problem.New(http.StatusRequestEntityTooLarge, "too-large", "one submission may not hold that much: "+err.Error()).
+			At("tasks", "send pieces: an open job, POST /jobs/{id}/tasks for each piece, then POST /jobs/{id}/close")
+	case errors.Is(err, ledger.ErrGone):
+		p = problem.New(http.StatusRequestTimeout, "too-slow", "the submission was silent for too long and was given up; nothing was accepted").At("body", "send it again")
+	default:
+		a.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if p == nil {
+		problem.Write(w, err) // an internal error, without its text
+		return
+	}
+	problem.Write(w, p)
+}
+
+// farm returns a farm of the roster and its ledger, or says what is wrong with
+// the name.
+func (a *API) farm(ctx context.Context, name string) (skeleton.Farm, ledger.Ledger, error) {
+	if name == "" {
+		return skeleton.Farm{}, nil, problem.New(http.StatusUnprocessableEntity, "bad-worker", "no worker is named").
+			At("worker", `name the function that does the work, e.g. "worker": "thumbnail" or ?worker=thumbnail`)
+	}
+	roster, err := a.cfg.Store.Roster(ctx)
+	if err != nil {
+		return skeleton.Farm{}, nil, err
+	}
+	if roster.Published.IsZero() {
+		return skeleton.Farm{}, nil, problem.New(http.StatusServiceUnavailable, "no-roster", "the controller has not published any farm yet").
+			At("worker", "deploy the controller function and look at its log").After(2 * time.Second)
+	}
+	if f, ok := roster.Find(name); ok {
+		return f, a.cfg.Store.Farm(name), nil
+	}
+	known := make([]string, len(roster.Farms))
+	for i, f := range roster.Farms {
+		known[i] = f.Name
+	}
+	p := problem.New(http.StatusNotFound, "unknown-worker", "no deployed function labelled as a worker has the name "+quote(name)).
+		At("worker", `deploy the function with the label farmhand.worker: "true", or use one of extra.known`)
+	p.Extra = map[string]any{"known": known}
+	return skeleton.Farm{}, nil, p
+}
+
+// job returns the ledger of the farm that a job's id names.
+func (a *API) job(id string) (ledger.Ledger, error) {
+	farm, ok := splitJob(id)
+	if !ok {
+		return nil, problem.New(http.StatusNotFound, "bad-job", quote(id)+" is no job id").At("job", "job ids look like thumbnail~01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	}
+	return a.cfg.Store.Farm(farm), nil
+}
+
+// durable says how well a write is kept; the answer holds for ten seconds.
+func (a *API) durable(ctx context.Context) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.durability == "" || a.cfg.Now().Sub(a.asked) > 10*time.Second {
+		d, err := a.cfg.Store.Durability(ctx)
+		if err != nil {
+			return "unknown"
+		}
+		a.durability, a.asked = d, a.cfg.Now()
+	}
+	return a.durability
+}

@@ -1,0 +1,155 @@
+package jobapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// FarmView is a farm as the API shows it.
+type FarmView struct {
+	skeleton.Farm
+	Queue   *Queue    `json:"queue,omitempty"` // of one farm only
+	Running []Running `json:"running,omitempty"`
+}
+
+// Queue are a farm's numbers of this instant.
+type Queue struct {
+	Submitted   int                `json:"submitted"`
+	Waiting     int                `json:"waiting"`
+	Leased      int                `json:"leased"`
+	Delayed     int                `json:"delayed"`
+	Done        int                `json:"done"`
+	Dead        int                `json:"dead"`
+	Cancelled   int                `json:"cancelled"`
+	Live        int                `json:"live"` // leases
+	Window      int                `json:"window"`
+	Factor      float64            `json:"factor"`
+	OldestWait  float64            `json:"oldest_wait_s"`
+	Overdue     int                `json:"overdue"`
+	Late        int                `json:"late"`
+	Refused     int                `json:"refused"`
+	Lapsed      int                `json:"lapsed"`
+	QueueBytes  int                `json:"queue_bytes"`
+	KeptBytes   int                `json:"kept_bytes"`
+	Blocked     string             `json:"blocked,omitempty"`
+	Dispatchers map[string]float64 `json:"dispatchers"` // seconds since each one's heartbeat
+}
+
+func queueView(g ledger.Gauges) *Queue {
+	q := &Queue{Submitted: g.Submitted, Waiting: g.Waiting, Leased: g.Leased, Delayed: g.Delayed, Done: g.Done, Dead: g.Dead,
+		Cancelled: g.Cancelled, Live: g.Live, Window: g.Window, Factor: g.Factor, OldestWait: g.OldestWait.Seconds(), Overdue: g.Overdue,
+		Late: g.Late, Refused: g.Refused, Lapsed: g.Lapsed, QueueBytes: g.QueueBytes, KeptBytes: g.KeptBytes, Blocked: g.Blocked,
+		Dispatchers: map[string]float64{}}
+	for owner, age := range g.Beats {
+		q.Dispatchers[owner] = age.Seconds()
+	}
+	return q
+}
+
+// FarmList is the answer to GET /farms.
+type FarmList struct {
+	Published time.Time  `json:"published"`
+	Farms     []FarmView `json:"farms"`
+}
+
+// listFarms serves GET /farms.
+func (a *API) listFarms(w http.ResponseWriter, r *http.Request) error {
+	roster, err := a.cfg.Store.Roster(r.Context())
+	if err != nil {
+		return err
+	}
+	list := FarmList{Published: roster.Published, Farms: []FarmView{}}
+	for _, f := range roster.Farms {
+		list.Farms = append(list.Farms, FarmView{Farm: f})
+	}
+	return reply(w, http.StatusOK, list)
+}
+
+// getFarm serves GET /farms/{worker}.
+func (a *API) getFarm(w http.ResponseWriter, r *http.Request) error {
+	f, l, err := a.farm(r.Context(), r.PathValue("worker"))
+	if err != nil {
+		return err
+	}
+	g, err := l.Gauges(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, FarmView{Farm: f, Queue: queueView(g), Running: a.cfg.Running(f.Name)})
+}
+
+// DeadList is the answer to GET /farms/{worker}/dead.
+type DeadList struct {
+	Dead []ledger.DeadLetter `json:"dead"`
+	Next string              `json:"next,omitempty"` // after= of the next page
+}
+
+// listDead serves GET /farms/{worker}/dead.
+func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
+	_, l, err := a.farm(r.Context(), r.PathValue("worker"))
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(r.URL.Query().Get("limit"), 100, 1000)
+	if err != nil {
+		return err
+	}
+	letters, next, err := l.Dead(r.Context(), r.URL.Query().Get("after"), limit)
+	if err != nil {
+		return err
+	}
+	if letters == nil {
+		letters = []ledger.DeadLetter{}
+	}
+	return reply(w, http.StatusOK, DeadList{Dead: letters, Next: next})
+}
+
+// Redrive is the body of POST /farms/{worker}/dead/redrive.
+type Redrive struct {
+	Refs  []string `json:"refs,omitempty"`  // these dead letters
+	All   bool     `json:"all,omitempty"`   // or all of them
+	Limit int      `json:"limit,omitempty"` // of all, at most so many (10,000)
+}
+
+// Redriven is the answer to it.
+type Redriven struct {
+	Redriven int `json:"redriven"`
+}
+
+const maxRedrive = 10_000
+
+// redrive serves POST /farms/{worker}/dead/redrive.
+func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
+	_, l, err := a.farm(r.Context(), r.PathValue("worker"))
+	if err != nil {
+		return err
+	}
+	var req Redrive
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&req); err != nil && !errors.Is(err, io.EOF) {
+		return malformed("body", err)
+	}
+	if req.Limit == 0 {
+		req.Limit = maxRedrive
+	}
+	switch {
+	case req.All == (len(req.Refs) > 0):
+		return bad("refs", "either refs or all is needed", `{"refs": ["…"]} for some, {"all": true} for all`)
+	case len(req.Refs) > maxRedrive:
+		return bad("refs", "too many at once", "at most 10,000")
+	case req.Limit < 1 || req.Limit > maxRedrive:
+		return bad("limit", "out of range", "1 to 10,000")
+	}
+	n, err := l.Redrive(r.Context(), req.Refs, req.Limit)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, Redriven{Redriven: n})
+}

@@ -1,0 +1,296 @@
+package jobapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	"farmhand/internal/problem"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+)
+
+// How many tasks and bytes are staged in one go.
+const (
+	chunkTasks = ledger.MaxBatch
+	chunkBytes = 1 << 20
+)
+
+// Submitted is the answer to a submission.
+type Submitted struct {
+	Job        JobView  `json:"job"`
+	First      int      `json:"first"`      // index of the first task of this submission
+	Tasks      int      `json:"tasks"`      // tasks accepted
+	Duplicates int      `json:"duplicates"` // tasks left out: the farm knows their key
+	Repeated   bool     `json:"repeated,omitempty"`
+	Durability string   `json:"durability"`
+	Results    []Result `json:"results,omitempty"` // with wait, when the job has ended
+	Cursor     int      `json:"cursor,omitempty"`  // with wait: where the results go on
+}
+
+// submit serves POST /jobs: a new job.
+func (a *API) submit(w http.ResponseWriter, r *http.Request) error {
+	return a.receive(w, r, "")
+}
+
+// append serves POST /jobs/{id}/tasks.
+func (a *API) append(w http.ResponseWriter, r *http.Request) error {
+	return a.receive(w, r, r.PathValue("id"))
+}
+
+// submission is one POST on its way into the ledger.
+type submission struct {
+	api   *API
+	r     *http.Request
+	job   string // of an append; "" = a new job
+	o     options
+	stage ledger.Stage
+	chunk []skeleton.NewTask
+	bytes int
+	tasks int
+}
+
+func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return problem.New(http.StatusUnsupportedMediaType, "encoded", "encoded bodies are not taken").At("Content-Encoding", "send the body as it is")
+	}
+	if key := r.Header.Get("Idempotency-Key"); len(key) > skeleton.MaxKey {
+		return bad("Idempotency-Key", "the key is too long", fmt.Sprintf("at most %d bytes", skeleton.MaxKey))
+	}
+	query := r.URL.Query()
+	o, err := fromQuery(query)
+	if err != nil {
+		return err
+	}
+	items := false
+	if v := query.Get(paramItems); v != "" {
+		if err := setBool(paramItems, &items, v); err != nil {
+			return err
+		}
+	}
+	// The body may take longer to come than the server's read timeout: what
+	// counts is that it keeps coming.
+	body := &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
+	r.Body = body
+	s := &submission{api: a, r: r, job: job, o: o}
+	if err := s.run(items); err != nil {
+		s.abort()
+		return err
+	}
+	return s.commit(w)
+}
+
+// run decodes the body into the stage.
+func (s *submission) run(items bool) error {
+	media, _, err := mime.ParseMediaType(s.r.Header.Get("Content-Type"))
+	if err != nil {
+		media = "application/octet-stream"
+	}
+	limit := s.api.cfg.MaxBody
+	// With ?worker= a JSON body is the body of one task.
+	if media == "application/json" && s.r.URL.Query().Get("worker") == "" {
+		err = decodeJSON(s.r.Body, &s.o, limit, s.begin, s.take)
+	} else if err = s.begin(); err == nil {
+		switch media {
+		case "application/x-ndjson", "application/ndjson", "application/jsonl":
+			err = decodeLines(s.r.Body, s.o, items, limit, s.take)
+		case "multipart/form-data":
+			err = decodeParts(s.r, s.o, limit, s.take)
+		default:
+			err = decodeOne(s.r, s.o, limit, s.take)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if s.tasks == 0 && !s.o.open {
+		return problem.New(http.StatusUnprocessableEntity, "empty", "the submission holds no task").At("tasks", `send at least one task, or "open": true to append them later`)
+	}
+	return s.flush()
+}
+
+// begin checks the options, all of which are known now, and opens the stage.
+func (s *submission) begin() error {
+	ctx := s.r.Context()
+	var sub ledger.Submission
+	if key := s.r.Header.Get("Idempotency-Key"); key != "" {
+		sub.Key = key
+	}
+	farm := s.o.worker
+	if s.job != "" {
+		name, ok := splitJob(s.job)
+		if !ok {
+			_, err := s.api.job(s.job)
+			return err
+		}
+		if farm != "" && farm != name {
+			return bad("worker", "the job belongs to "+quote(name), "leave worker out when appending")
+		}
+		farm = name
+		sub.Append = true
+		s.o.open = true
+	}
+	if s.o.callback != "" {
+		if err := s.api.cfg.Callback(s.o.callback); err != nil {
+			return bad("callback", err.Error(), "use an allowed host (farmhand_callback_allow of the dispatcher)")
+		}
+	}
+	if s.o.wait > s.api.cfg.MaxWait {
+		return bad("wait", "it is longer than an answer may be held", "at most "+s.api.cfg.MaxWait.String())
+	}
+	f, l, err := s.api.farm(ctx, farm)
+	if err != nil {
+		return err
+	}
+	if s.job == "" {
+		s.job = newJob(f.Name)
+	} else if _, err := l.Job(ctx, s.job); err != nil {
+		return err
+	}
+	if s.o.defaults.Deadline == 0 && s.o.defaults.Due.IsZero() {
+		s.o.defaults.Deadline = f.Settings.EffectiveDeadline()
+	}
+	sub.Job = skeleton.Job{ID: s.job, Ordered: s.o.ordered, Callback: s.o.callback, Open: s.o.open}
+	s.stage, err = l.Stage(ctx, sub)
+	return err
+}
+
+// take stages a task, in chunks.
+func (s *submission) take(t skeleton.NewTask) error {
+	s.chunk = append(s.chunk, t)
+	s.bytes += len(t.Body)
+	s.tasks++
+	if len(s.chunk) >= chunkTasks || s.bytes >= chunkBytes {
+		return s.flush()
+	}
+	return nil
+}
+
+func (s *submission) flush() error {
+	if len(s.chunk) == 0 {
+		return nil
+	}
+	err := s.stage.Add(s.r.Context(), s.chunk)
+	clear(s.chunk) // the bodies may go
+	s.chunk, s.bytes = s.chunk[:0], 0
+	return err
+}
+
+// abort gives up the stage, also when the client is gone.
+func (s *submission) abort() {
+	if s.stage == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.r.Context()), 5*time.Second)
+	defer cancel()
+	if err := s.stage.Abort(ctx); err != nil {
+		s.api.cfg.Log.Warn("a stage is left to the sweeper", "job", s.job, "error", err)
+	}
+}
+
+func (s *submission) commit(w http.ResponseWriter) error {
+	// The whole body is here: from now on the client's going away is no reason
+	// to leave it undecided.
+	ctx := context.WithoutCancel(s.r.Context())
+	receipt, err := s.stage.Commit(ctx)
+	if err != nil {
+		s.abort()
+		return err
+	}
+	answer := Submitted{Job: s.api.view(receipt.Job), First: receipt.First, Tasks: receipt.Tasks, Duplicates: receipt.Duplicates,
+		Repeated: receipt.Repeated, Durability: s.api.durable(ctx)}
+	status := http.StatusCreated
+	if receipt.Repeated {
+		status = http.StatusOK
+	}
+	if s.o.wait > 0 {
+		l, err := s.api.job(receipt.Job.ID)
+		if err != nil {
+			return err
+		}
+		ended, err := s.api.waitFor(s.r.Context(), l, receipt.Job.ID, s.o.wait)
+		if err != nil {
+			return err
+		}
+		status = http.StatusAccepted
+		if ended {
+			status = http.StatusOK
+			page, err := l.Results(s.r.Context(), receipt.Job.ID, ledger.Query{Ordered: s.o.ordered})
+			if err != nil {
+				return err
+			}
+			answer.Job, answer.Cursor = s.api.view(page.Job), page.Next
+			for _, res := range page.Results {
+				answer.Results = append(answer.Results, resultView(res))
+			}
+		}
+	}
+	w.Header().Set("Location", "jobs/"+receipt.Job.ID)
+	return reply(w, status, answer)
+}
+
+// waitFor holds until the job has ended, the time is over, or the process is
+// asked to end.
+func (a *API) waitFor(ctx context.Context, l ledger.Ledger, job string, d time.Duration) (ended bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	stop := context.AfterFunc(a.closing, cancel)
+	defer stop()
+	changed := make(chan struct{}, 1)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		_ = l.WatchJob(ctx, job, func() { // ends with the context
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	defer func() { cancel(); <-watching }()
+	for {
+		j, err := l.Job(ctx, job)
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if !j.Ended.IsZero() {
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-changed:
+		}
+	}
+}
+
+// silence is how long a body may pause.
+const silence = 60 * time.Second
+
+// progressReader moves the read deadline on as long as bytes come.
+type progressReader struct {
+	r      interface{ Read([]byte) (int, error) }
+	extend func(time.Time) error
+	now    func() time.Time
+	until  time.Time
+}
+
+// Read implements io.Reader.
+func (p *progressReader) Read(b []byte) (int, error) {
+	if now := p.now(); now.After(p.until.Add(-silence / 2)) {
+		p.until = now.Add(silence)
+		if err := p.extend(p.until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return 0, err
+		}
+	}
+	return p.r.Read(b)
+}
+
+// Close implements io.Closer; the server closes the body itself.
+func (p *progressReader) Close() error { return nil }
