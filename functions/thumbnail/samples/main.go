@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"image"
+	"image/color"
 	"image/color/palette"
 	"image/draw"
 	"image/gif"
@@ -55,7 +56,7 @@ var samples = []sample{
 	{"truchet.jpg", 400, 1.25, truchet(12)},
 	{"sunflower.png", 420, 1, sunflower}, // transparent
 	{"turned.jpg", 480, 0.66, clouds},    // lies on its side; the file says so
-	{"moving.gif", 160, 0.75, waves(3)},  // eight pictures
+	{"moving.gif", 100, 0.75, waves(3)},  // eight pictures
 }
 
 const maxFile = 55_000
@@ -121,7 +122,7 @@ func (s sample) encode(img *image.RGBA, quality int, rng *rand.Rand) ([]byte, er
 	case strings.HasSuffix(s.name, ".jpg"):
 		err = jpeg.Encode(&b, img, &jpeg.Options{Quality: quality})
 	case strings.HasSuffix(s.name, ".gif"):
-		err = gif.Encode(&b, img, &gif.Options{NumColors: 64})
+		err = gif.Encode(&b, paletted(img, palette.Plan9), nil)
 	default:
 		err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, img)
 	}
@@ -132,11 +133,15 @@ func (s sample) encode(img *image.RGBA, quality int, rng *rand.Rand) ([]byte, er
 func (s sample) animation(first *image.RGBA, n int, rng *rand.Rand) *gif.GIF {
 	g := &gif.GIF{}
 	for i, img := 0, first; i < n; i, img = i+1, s.draw(first.Rect.Dx(), first.Rect.Dy(), rng) {
-		p := image.NewPaletted(img.Rect, palette.WebSafe)
-		draw.Draw(p, p.Rect, img, image.Point{}, draw.Src)
-		g.Image, g.Delay = append(g.Image, p), append(g.Delay, 20)
+		g.Image, g.Delay = append(g.Image, paletted(img, palette.WebSafe)), append(g.Delay, 20)
 	}
 	return g
+}
+
+func paletted(img *image.RGBA, colours color.Palette) *image.Paletted {
+	p := image.NewPaletted(img.Rect, colours)
+	draw.FloydSteinberg.Draw(p, p.Rect, img, image.Point{})
+	return p
 }
 
 // quarterLeft turns a picture to its left side, as a camera held upright

@@ -159,7 +159,7 @@ func plot(w, h int, rng *rand.Rand) *image.RGBA {
 	var walks [4][n + 1]float64
 	for i := range walks {
 		for k := range n {
-			walks[i][k+1] = walks[i][k] + 0.012*rng.NormFloat64()
+			walks[i][k+1] = walks[i][k] + 0.007*rng.NormFloat64()
 		}
 	}
 	line := func(d, width float64) float64 { return min(1, max(0, 1-(d-width)*float64(w))) }
