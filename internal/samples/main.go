@@ -1,7 +1,7 @@
 // Command samples draws the pictures in examples/images, and the broken ones
 // that the tests of thumbnail need. It draws the same ones every time.
 //
-//	go run ./functions/thumbnail/samples
+//	go run ./internal/samples
 package main
 
 import (
