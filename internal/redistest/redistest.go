@@ -28,7 +28,7 @@ func Start(t testing.TB, conf ...string) *redisproc.Server {
 // Client returns a client of the server that is closed when the test ends.
 func Client(t testing.TB, s *redisproc.Server) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: s.Addr})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -34,6 +34,7 @@ func Client() (*redis.Client, error) {
 		}
 		opts.Password = password
 	}
+	opts.DialerRetries = 1
 	opts.MaxRetries = -1 // the ledger decides what is tried again
 	opts.DialTimeout = 2 * time.Second
 	opts.ReadTimeout = 5 * time.Second
