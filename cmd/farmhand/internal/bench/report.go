@@ -5,6 +5,7 @@ package bench
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -71,6 +72,9 @@ func (r *Report) Add(name string, samples []float64) {
 	s := spread(samples)
 	r.Figures[name], r.Spread[name] = s.Median, s
 }
+
+// Names lists the figures.
+func (r *Report) Names() []string { return slices.Sorted(maps.Keys(r.Figures)) }
 
 // Note adds a remark, e.g. on what was left out.
 func (r *Report) Note(format string, args ...any) {

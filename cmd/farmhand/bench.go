@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"farmhand/cmd/farmhand/internal/bench"
+)
+
+func benchCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
+	cmd.AddCommand(benchQueueCmd())
+	return cmd
+}
+
+func benchQueueCmd() *cobra.Command {
+	c := bench.QueueConfig{Tasks: 100_000, Window: 50, Runs: 5, Open: 4 * time.Second}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "queue", Short: "Drain and open-loop latency of the queue on a real Redis, beside asynq", Args: exactly(),
+		Example: "  farmhand bench queue --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			if c.Peer == "" {
+				c.Peer = buildPeer(cmd)
+			}
+			r, err := bench.Queue(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, r, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.Tasks, "tasks", c.Tasks, "tasks a run")
+	f.IntVar(&c.Window, "window", c.Window, "live leases at most")
+	f.IntVar(&c.Runs, "runs", c.Runs, "counted runs of each side")
+	f.StringVar(&c.Peer, "asynq", "", "program that does the same with asynq (default: built from bench/)")
+	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// buildPeer builds the peer's program where its source is at hand.
+func buildPeer(cmd *cobra.Command) string {
+	if _, err := os.Stat(filepath.Join("bench", "go.mod")); err != nil {
+		return ""
+	}
+	out, err := filepath.Abs(filepath.Join("bin", "bench-asynq"))
+	if err != nil {
+		return ""
+	}
+	build := exec.CommandContext(cmd.Context(), "go", "build", "-o", out, "./asynq")
+	build.Dir = "bench"
+	build.Stderr = cmd.ErrOrStderr()
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "asynq cannot be built:", err)
+		return ""
+	}
+	return out
+}
+
+// printReport prints the figures with their spread, or everything as JSON.
+func printReport(cmd *cobra.Command, r *bench.Report, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	for _, name := range r.Names() {
+		s := r.Spread[name]
+		fmt.Fprintf(cmd.OutOrStdout(), "%-36s %12.4g  (%.4g – %.4g, %d runs)\n", name, r.Figures[name], s.Min, s.Max, s.Runs)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
+	}
+	return nil
+}

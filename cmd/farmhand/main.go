@@ -1,0 +1,96 @@
+// Command farmhand runs a task farm on one machine, posts work to it and looks
+// at it. It is the only program where all rooms meet.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartly      = 3
+	exitRefused     = 4
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := rootCmd()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var coded *exitError
+	if errors.As(err, &coded) {
+		if coded.err != nil {
+			fmt.Fprintln(os.Stderr, "farmhand:", coded.err)
+		}
+		return coded.code
+	}
+	fmt.Fprintln(os.Stderr, "farmhand:", err)
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// rootCmd lists the commands; each stands in a file of its name.
+func rootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "farmhand",
+		Short:         "A task farm on OpenFaaS: post work, get every result exactly once",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%v; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
+		benchCmd(),
+	)
+	return root
+}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage is an error in how a command was called.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exactly is cobra.ExactArgs with an error that says what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usage("%s takes %v, got %d arguments; see %s --help", cmd.Name(), names, len(args), cmd.CommandPath())
+		}
+		return nil
+	}
+}
