@@ -125,7 +125,7 @@ func (in *input) skip(ctx context.Context, n int) (names []string, err error) {
 		}
 	default:
 		n = min(n, len(in.files))
-		names, in.files = in.files[:n], in.files[n:]
+		names, in.files = slices.Clone(in.files[:n]), in.files[n:]
 	}
 	return names, nil
 }
