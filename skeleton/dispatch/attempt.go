@@ -3,7 +3,8 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"sync"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"farmhand/skeleton"
@@ -14,206 +15,179 @@ import (
 var (
 	errCancelled = errors.New("the job was cancelled")
 	errLost      = errors.New("the lease was lost")
-	errTimeout   = errors.New("the attempt is over its time")
+	errOvertime  = errors.New("the attempt is over its time")
+	errStopped   = errors.New("the dispatcher was stopped")
+	errOver      = errors.New("the attempt has ended")
 )
 
 // Reasons of dead letters that no worker gave.
 const (
 	reasonDeleted  = "worker deleted"
 	reasonCapacity = "no capacity"
-	reasonStopped  = "the dispatcher was stopped"
 )
 
 // overrun is how much longer than the attempt's timeout the dispatcher waits
 // for an answer: the worker and the gateway end it first, if they can.
 const overrun = 5 * time.Second
 
+// state is where an attempt is. fresh and running have a goroutine, parked and
+// over have none.
+type state int
+
+const (
+	fresh   state = iota // its body is being fetched, or it is about to be handed over
+	running              // a worker has it
+	parked               // it met a busy worker and waits for its next offer
+	over                 // it waits to be settled
+)
+
 // attempt runs one leased task.
 type attempt struct {
 	r      *runner
-	lease  ledger.Lease
-	taken  time.Time // by our clock
+	lease  *ledger.Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	body   []byte
+	taken  time.Time // by our clock
+	met    time.Time // the first busy answer; zero = none
 
-	mu      sync.Mutex
-	started time.Time     // guarded by mu; last hand-over
-	waited  time.Duration // guarded by mu; lease taken → hand-over
-	busy    bool          // guarded by mu
+	index   int           // in runner.held, -1 = not there; guarded by runner.mu
+	state   state         // guarded by runner.mu
+	limit   time.Duration // of the call under way; guarded by runner.mu
+	started atomic.Int64  // last hand-over, as time since taken
+
+	end ending // written by whoever makes the state over
 }
 
-func newAttempt(r *runner, l ledger.Lease) *attempt {
-	a := &attempt{r: r, lease: l, taken: time.Now()}
-	a.ctx, a.cancel = context.WithCancelCause(r.calls)
-	return a
+// ending is an outcome without its lease.
+type ending struct {
+	kind    ledger.Kind
+	status  int
+	typ     string
+	body    []byte
+	reason  string
+	delay   time.Duration
+	service time.Duration
 }
 
-func (a *attempt) progress() (started time.Time, busy bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.started, a.busy
+func (a *attempt) outcome() ledger.Outcome {
+	e := &a.end
+	return ledger.Outcome{Lease: *a.lease, Kind: e.kind, Status: e.status, Type: e.typ, Body: e.body, Reason: e.reason, Delay: e.delay,
+		Started: a.handed(), Service: e.service, Waited: time.Duration(a.started.Load())}
 }
 
-// renewal is the lease as the renew loop sends it: with the time the attempt
-// may take in all, or without a limit while no worker has the task.
-func (a *attempt) renewal() ledger.Lease {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.lease
-	l.Body = nil
-	l.Timeout = 0
-	if !a.busy && !a.started.IsZero() {
-		l.Timeout = a.waited + a.r.timeout(a.lease.Task) + 2*overrun
-	}
-	return l
-}
+// handed is when the task was last handed to a worker. Both it and taken carry
+// the monotonic clock: no difference of theirs is ever negative (P79).
+func (a *attempt) handed() time.Time { return a.taken.Add(time.Duration(a.started.Load())) }
 
-// run returns the outcome, or false if the lease was lost.
-func (a *attempt) run() (ledger.Outcome, bool) {
-	defer a.cancel(nil)
-	o := ledger.Outcome{Lease: a.lease}
-	body, err := a.body()
-	if err != nil {
-		o.Kind, o.Reason = ledger.Released, err.Error()
-		return o, !errors.Is(context.Cause(a.ctx), errLost)
-	}
-	timeout := a.r.timeout(a.lease.Task)
-	for {
-		if a.r.deleted() {
-			o.Kind, o.Reason = ledger.Rejected, reasonDeleted
-			return o, true
+// run makes one call, after which the attempt is over or parked.
+func (a *attempt) run() {
+	r := a.r
+	if a.body == nil {
+		body, end, ok := a.fetch()
+		if !ok {
+			r.finish(a, end)
+			return
 		}
-		call := a.call(body, timeout, &o)
-		if done, keep := a.cutOff(&o); done {
-			return o, keep
-		}
-		meaning, reason, wait := skeleton.Classify(call)
-		if meaning == skeleton.IsBusy {
-			if over := a.offerAgain(&o); over {
-				return o, !errors.Is(context.Cause(a.ctx), errLost)
-			}
-			continue
-		}
-		a.conclude(&o, call, meaning, reason, wait)
-		return o, true
+		a.body = body
 	}
+	timeout, ok := r.begin(a)
+	if !ok {
+		return
+	}
+	call := r.cfg.Caller.Call(a.ctx, a.lease.Task, a.body, timeout)
+	call.Timeout = timeout
+	call.Elapsed = time.Since(a.taken) - time.Duration(a.started.Load())
+	if call.Failure != skeleton.NoFailure {
+		if cause := context.Cause(a.ctx); errors.Is(cause, errOvertime) {
+			call.Failure = skeleton.Overtime
+		} else if cause != nil {
+			r.finish(a, a.cutOff(cause))
+			return
+		}
+	}
+	meaning, reason, wait := skeleton.Classify(call)
+	r.cfg.Observer.Answered(r.name, meaning, call.Elapsed)
+	if meaning == skeleton.IsBusy {
+		r.metBusy(a, call.Failure != skeleton.NoFailure)
+		return
+	}
+	r.finish(a, a.conclude(&call, meaning, reason, wait))
 }
 
-// body fetches a body that Take did not deliver. A store that is away is waited
+// fetch gets a body that Take did not deliver. A store that is away is waited
 // for; the lease tells when that is pointless.
-func (a *attempt) body() ([]byte, error) {
+func (a *attempt) fetch() ([]byte, ending, bool) {
 	if a.lease.Locator == "" {
-		return a.lease.Body, nil
+		return a.lease.Body, ending{}, true
 	}
-	retry := newBackoff(a.r.cfg.Uniform)
+	retry := backoff{uniform: a.r.cfg.Uniform}
 	for {
-		body, err := a.r.ledger.Body(a.ctx, a.lease)
-		if err == nil || !errors.Is(err, ledger.ErrUnavailable) {
-			return body, err
+		body, err := a.r.ledger.Body(a.ctx, *a.lease)
+		if err == nil {
+			return body, ending{}, true
 		}
-		if !retry.wait(a.ctx) {
-			return nil, err
+		if cause := context.Cause(a.ctx); cause != nil {
+			return nil, a.cutOff(cause), false
 		}
-	}
-}
-
-// call makes one call and notes its times.
-func (a *attempt) call(body []byte, timeout time.Duration, o *ledger.Outcome) skeleton.Call {
-	started := time.Now()
-	a.mu.Lock()
-	a.started, a.waited, a.busy = started, started.Sub(a.taken), false
-	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(a.ctx, timeout+overrun)
-	defer cancel()
-	call := a.r.cfg.Caller.Call(ctx, a.lease.Task, body, timeout)
-	call.Elapsed, call.Timeout = time.Since(started), timeout
-	if call.Failure != skeleton.NoFailure && a.ctx.Err() == nil && ctx.Err() != nil {
-		call.Failure = skeleton.Overtime
-	}
-	o.Started, o.Waited, o.Service = started, started.Sub(a.taken), call.Elapsed
-	return call
-}
-
-// cutOff says what an attempt comes to whose calls were ended from outside.
-func (a *attempt) cutOff(o *ledger.Outcome) (done, keep bool) {
-	if a.ctx.Err() == nil {
-		return false, false
-	}
-	switch cause := context.Cause(a.ctx); {
-	case errors.Is(cause, errLost):
-		return true, false
-	case errors.Is(cause, errCancelled):
-		o.Kind, o.Reason = ledger.Released, cause.Error() // the ledger knows better: it is cancelled
-	case errors.Is(cause, errTimeout):
-		o.Kind, o.Reason = ledger.TimedOut, cause.Error()
-		o.Delay = skeleton.Backoff(a.lease.Attempt, a.r.cfg.Uniform)
-	default:
-		// We are being stopped while the worker may still run: as if it was lost.
-		o.Kind, o.Reason = ledger.Lost, reasonStopped
-	}
-	return true, true
-}
-
-// offerAgain waits for the task's next turn at busy workers. It reports whether
-// the attempt is over instead.
-func (a *attempt) offerAgain(o *ledger.Outcome) (over bool) {
-	a.mu.Lock()
-	a.busy = true
-	a.mu.Unlock()
-	a.r.busy.Add(1)
-	poke(a.r.busyWake)
-	if time.Since(a.taken) > a.r.cfg.TimeToLive {
-		o.Kind, o.Reason = ledger.Rejected, reasonCapacity
-		return true
-	}
-	if a.r.taking.Err() != nil {
-		o.Kind, o.Reason = ledger.Released, reasonStopped
-		return true
-	}
-	if a.r.room.wait(a) == giveBack {
-		o.Kind, o.Reason = ledger.Released, "the window shrank"
-		return true
-	}
-	if a.ctx.Err() != nil {
-		a.cutOff(o)
-		if o.Kind == ledger.Lost {
-			o.Kind = ledger.Released // no worker had it
+		if !errors.Is(err, ledger.ErrUnavailable) {
+			// Charged, or a body that cannot be read would come back for ever.
+			return nil, ending{kind: ledger.Failed, reason: "the task's body cannot be read: " + err.Error(),
+				delay: skeleton.Backoff(a.lease.Attempt, a.r.cfg.Uniform)}, false
 		}
-		return true
+		retry.wait(a.ctx.Done())
 	}
-	return false
 }
 
-// conclude turns the meaning of an answer into an outcome.
-func (a *attempt) conclude(o *ledger.Outcome, call skeleton.Call, m skeleton.Meaning, reason string, wait time.Duration) {
-	o.Status, o.Type, o.Body, o.Reason = call.Status, call.Type, call.Body, reason
+// cutOff says what an attempt comes to that was ended from outside before it
+// had a full answer.
+func (a *attempt) cutOff(cause error) ending {
+	e := ending{kind: ledger.Released, reason: cause.Error()}
+	switch {
+	case errors.Is(cause, errOvertime):
+		e.kind, e.delay = ledger.TimedOut, skeleton.Backoff(a.lease.Attempt, a.r.cfg.Uniform)
+	case errors.Is(cause, errStopped) && a.started.Load() != 0:
+		e.kind = ledger.Lost // the worker may still run it, nobody will hear
+	}
+	// Cancelled: the ledger knows that it is, whatever we say. Lost: see finish.
+	return e
+}
+
+// conclude turns the meaning of an answer into what the ledger is told.
+func (a *attempt) conclude(call *skeleton.Call, m skeleton.Meaning, reason string, wait time.Duration) ending {
+	e := ending{status: call.Status, typ: call.Type, body: call.Body, reason: reason, service: call.Elapsed}
 	uniform := a.r.cfg.Uniform
 	switch m {
 	case skeleton.IsResult:
-		o.Kind = ledger.Success
+		e.kind = ledger.Success
 	case skeleton.IsLost:
-		o.Kind = ledger.Lost
-		o.Delay = skeleton.Backoff(a.lease.Lost+1, uniform) // a task that kills workers must not hammer
+		e.kind = ledger.Lost
+		e.delay = skeleton.Backoff(a.lease.Lost+1, uniform) // a task that kills workers must not hammer (P53)
 	case skeleton.IsTimedOut:
-		o.Kind = ledger.TimedOut
-		o.Delay = skeleton.Backoff(a.lease.Attempt, uniform)
+		e.kind, e.delay = ledger.TimedOut, skeleton.Backoff(a.lease.Attempt, uniform)
 	case skeleton.IsFailed:
-		o.Kind = ledger.Failed
-		o.Delay = max(wait, skeleton.Backoff(a.lease.Attempt, uniform))
+		e.kind, e.delay = ledger.Failed, wait
+		if wait == 0 {
+			e.delay = skeleton.Backoff(a.lease.Attempt, uniform)
+		}
 	default:
-		o.Kind = ledger.Rejected
-		if len(call.Body) > 0 && call.Failure == skeleton.NoFailure {
-			o.Reason = reason + ": " + clip(call.Body)
+		e.kind = ledger.Rejected
+		if call.Failure != skeleton.NoFailure {
+			e.body = nil
+		} else if text := clip(call.Body); text != "" {
+			e.reason += ": " + text
 		}
 	}
+	return e
 }
 
 // maxReason is how much of a worker's answer becomes the reason of a dead letter.
 const maxReason = 1 << 10
 
 func clip(b []byte) string {
+	s := strings.TrimSpace(strings.ToValidUTF8(string(b[:min(len(b), maxReason)]), ""))
 	if len(b) > maxReason {
-		return string(b[:maxReason]) + "…"
+		s += "…"
 	}
-	return string(b)
+	return s
 }

@@ -2,9 +2,10 @@
 // answers to the ledger.
 //
 // A Dispatcher follows the roster and runs a few goroutines per farm, one file
-// each: take leases tasks, attempt runs one task, settle ends leases, renew
-// keeps them, keep looks after the farm. It owns no state that matters: what a
-// dead dispatcher held comes back when its leases lapse.
+// each: take leases tasks, attempt runs one task, park is where a task waits
+// that met busy workers, settle ends leases, renew keeps them, keep looks after
+// the farm. It owns no state that matters: what a dead dispatcher held comes
+// back when its leases lapse.
 package dispatch
 
 import (
@@ -20,17 +21,13 @@ import (
 	"farmhand/skeleton/ledger"
 )
 
-// Caller gets a task to its worker. It must return soon after ctx ends.
+// Caller gets a task to its worker. It must return soon after ctx ends, and may
+// be called by many goroutines at once.
 type Caller interface {
 	// Call hands the task over for at most timeout and says what came back.
+	// Elapsed and Timeout of the answer are filled in by the dispatcher, which
+	// also ends ctx when the call lasts too long.
 	Call(ctx context.Context, t skeleton.Task, body []byte, timeout time.Duration) skeleton.Call
-}
-
-// Notifier tells a job's client that the job has ended.
-type Notifier interface {
-	// Notify delivers the callback. again is when to try next after an error; 0
-	// gives up.
-	Notify(ctx context.Context, due ledger.CallbackDue) (again time.Duration, err error)
 }
 
 // Defaults of a Config.
@@ -44,11 +41,13 @@ type Config struct {
 	Store      ledger.Store
 	Caller     Caller
 	Owner      string         // names this process in leases and heartbeats; must be unique
-	Running    int            // tasks of one farm this process runs at most (1,024)
+	Running    int            // tasks of one farm this process holds at most (1,024)
 	TimeToLive time.Duration  // how long a task may meet nothing but busy workers (1 h)
 	Missing    time.Duration  // how long a worker must be gone before its tasks are dead letters (30 s)
+	RenewEvery time.Duration  // how often leases are renewed (ledger.RenewEvery)
 	Notifier   Notifier       // nil: callbacks stay owed
-	Uniform    func() float64 // draws from [0, 1); nil: math/rand
+	Observer   Observer       // nil: nobody watches
+	Uniform    func() float64 // draws from [0, 1), for many goroutines at once; nil: math/rand
 	Log        *slog.Logger   // nil: silent
 }
 
@@ -61,6 +60,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Missing == 0 {
 		c.Missing = DefaultMissing
+	}
+	if c.RenewEvery == 0 {
+		c.RenewEvery = ledger.RenewEvery
+	}
+	if c.Observer == nil {
+		c.Observer = blind{}
 	}
 	if c.Uniform == nil {
 		c.Uniform = rand.Float64
@@ -79,9 +84,9 @@ type Dispatcher struct {
 	work sync.WaitGroup
 
 	mu       sync.Mutex
-	runners  map[string]*runner
-	draining bool
-	followed bool // the roster was read at least once
+	runners  map[string]*runner // guarded by mu
+	draining bool               // guarded by mu
+	followed bool               // guarded by mu; the roster was read at least once
 }
 
 // Start begins to follow the roster. The Dispatcher runs until Stop.
@@ -93,13 +98,15 @@ func Start(cfg Config) (*Dispatcher, error) {
 	d.ctx, d.end = context.WithCancel(context.Background())
 	changed := make(chan struct{}, 1)
 	d.work.Go(func() {
-		_ = d.cfg.Store.WatchRoster(d.ctx, func() { poke(changed) }) // ends with the context
+		persist(d.ctx, d.cfg, "cannot watch the roster", func() error {
+			return d.cfg.Store.WatchRoster(d.ctx, func() { poke(changed) })
+		})
 	})
 	d.work.Go(func() { d.follow(changed) })
 	return d, nil
 }
 
-// Ready reports whether the roster was read.
+// Ready reports whether a roster was read: the farms are known.
 func (d *Dispatcher) Ready() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,31 +116,21 @@ func (d *Dispatcher) Ready() bool {
 // follow keeps one runner per farm of the roster. A farm that leaves the roster
 // keeps its runner: the roster itself says when a worker is missing.
 func (d *Dispatcher) follow(changed <-chan struct{}) {
-	retry := newBackoff(d.cfg.Uniform)
+	retry := backoff{uniform: d.cfg.Uniform}
 	for {
 		roster, err := d.cfg.Store.Roster(d.ctx)
-		switch {
-		case d.ctx.Err() != nil:
+		if d.ctx.Err() != nil {
 			return
-		case err != nil:
-			d.cfg.Log.Warn("cannot read the roster", "error", err)
-			if !retry.wait(d.ctx) {
+		}
+		if err != nil {
+			retry.complain(d.cfg.Log, "cannot read the roster", err)
+			if !retry.wait(d.ctx.Done()) {
 				return
 			}
 			continue
 		}
 		retry.reset()
-		d.mu.Lock()
-		d.followed = d.followed || !roster.Published.IsZero()
-		for _, f := range roster.Farms {
-			if r := d.runners[f.Name]; r != nil {
-				r.update(f)
-			} else if !d.draining {
-				d.runners[f.Name] = startRunner(d.cfg, f)
-				d.cfg.Log.Info("farm", "farm", f.Name, "ready", f.Ready, "slots", f.Settings.Slots)
-			}
-		}
-		d.mu.Unlock()
+		d.apply(roster)
 		select {
 		case <-d.ctx.Done():
 			return
@@ -142,7 +139,22 @@ func (d *Dispatcher) follow(changed <-chan struct{}) {
 	}
 }
 
-// Drain stops taking tasks at once; those running go on.
+func (d *Dispatcher) apply(roster skeleton.Roster) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.followed = d.followed || !roster.Published.IsZero()
+	for _, f := range roster.Farms {
+		if r := d.runners[f.Name]; r != nil {
+			r.update(f)
+		} else if !d.draining {
+			d.runners[f.Name] = startRunner(d.cfg, f)
+			d.cfg.Log.Info("farm", "farm", f.Name, "ready", f.Ready, "slots", f.Settings.Slots)
+		}
+	}
+}
+
+// Drain stops taking tasks at once and gives back those no worker has; those
+// that run go on.
 func (d *Dispatcher) Drain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +164,9 @@ func (d *Dispatcher) Drain() {
 	}
 }
 
-// Stop drains, waits for running tasks until ctx ends, settles what there is
-// and gives back the rest. It returns an error if leases were left to lapse.
+// Stop drains, waits for running tasks, and settles what there is. Calls that
+// outlast it are cut off shortly before ctx ends (their tasks count as lost). It
+// returns an error if leases were left to lapse. Stopping twice is fine.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.Drain()
 	d.mu.Lock()
@@ -177,16 +190,17 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Running is a task that is being run.
+// Running is a task that this process holds.
 type Running struct {
 	Job     string        `json:"job"`
 	Index   int           `json:"index"`
 	Attempt int           `json:"attempt"`
-	For     time.Duration `json:"-"`    // since it was handed to a worker; 0 = not yet
-	Busy    bool          `json:"busy"` // it meets busy workers
+	For     time.Duration `json:"-"`    // since it was last handed to a worker; 0 = not yet
+	Busy    bool          `json:"busy"` // it waits for a worker that is not busy
 }
 
-// Running lists the tasks of a farm that this process runs.
+// Running lists the tasks of a farm that this process holds, the oldest first,
+// so that a stall can be named (P74).
 func (d *Dispatcher) Running(farm string) []Running {
 	d.mu.Lock()
 	r := d.runners[farm]
@@ -195,12 +209,4 @@ func (d *Dispatcher) Running(farm string) []Running {
 		return nil
 	}
 	return r.running()
-}
-
-// poke signals a channel of capacity one.
-func poke(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

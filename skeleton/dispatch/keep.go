@@ -1,86 +1,51 @@
 package dispatch
 
-import (
-	"context"
-	"sync"
-	"time"
-
-	"farmhand/skeleton/ledger"
-)
+import "time"
 
 const (
 	beatEvery  = time.Second
-	sweepEvery = 5                // beats
-	maxNotices = 8                // callbacks in delivery at once
-	noticeTime = 15 * time.Second // for one delivery
+	sweepEvery = 5 * time.Second // with jitter, so that dispatchers take turns
 )
 
-// keep looks after the farm: a heartbeat every second, a sweep now and then,
-// callbacks that are owed. A store that is away is left to the next beat.
-func (r *runner) keep() {
-	var notices sync.WaitGroup
-	defer notices.Wait()
+// beat says once a second that this dispatcher is alive, until it drains: no
+// heartbeat means that nothing is known of the farm. A store that is away is
+// left to the next beat.
+func (r *runner) beat() {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
-	slots := make(chan struct{}, maxNotices)
-	for beat := int(r.cfg.Uniform() * sweepEvery); ; beat++ {
+	for {
 		_ = r.ledger.Beat(r.ctx, r.cfg.Owner)
-		if beat%sweepEvery == 0 {
-			r.sweep()
-		}
-		if r.cfg.Notifier != nil {
-			r.notify(&notices, slots)
-		}
 		select {
-		case <-r.ctx.Done():
+		case <-r.drained:
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
+// sweep ends what no other dispatcher ends: lapsed leases, delays, silent
+// stages, expired jobs.
 func (r *runner) sweep() {
+	timer := time.NewTimer(time.Duration(r.cfg.Uniform() * float64(sweepEvery)))
+	defer timer.Stop()
+	retry := backoff{uniform: r.cfg.Uniform}
 	for {
+		select {
+		case <-r.drained:
+			return
+		case <-timer.C:
+		}
 		more, err := r.ledger.Sweep(r.ctx)
 		if err != nil && r.ctx.Err() == nil {
-			r.cfg.Log.Warn("cannot sweep", "farm", r.name, "error", err)
+			retry.complain(r.cfg.Log, "cannot sweep", err, "farm", r.name)
+			retry.n++
+		} else {
+			retry.reset()
 		}
-		if !more || err != nil {
-			return
+		next := time.Duration((0.5 + r.cfg.Uniform()) * float64(sweepEvery))
+		if more && err == nil {
+			next = minNap // a bounded amount per call, but not all at once
 		}
-	}
-}
-
-// notify claims callbacks, as many as may be in delivery, and delivers them.
-func (r *runner) notify(notices *sync.WaitGroup, slots chan struct{}) {
-	free := cap(slots) - len(slots)
-	if free == 0 {
-		return
-	}
-	due, err := r.ledger.Callbacks(r.ctx, free)
-	if err != nil {
-		return // the next beat tries again
-	}
-	for _, d := range due {
-		slots <- struct{}{}
-		notices.Go(func() {
-			defer func() { <-slots }()
-			r.deliver(d)
-		})
-	}
-}
-
-func (r *runner) deliver(d ledger.CallbackDue) {
-	ctx, cancel := context.WithTimeout(r.ctx, noticeTime)
-	defer cancel()
-	again, err := r.cfg.Notifier.Notify(ctx, d)
-	if err != nil {
-		r.cfg.Log.Warn("callback failed", "job", d.Job.ID, "try", d.Try, "again", again, "error", err)
-	}
-	if r.ctx.Err() != nil {
-		return // the claim runs out and another dispatcher delivers
-	}
-	if err := r.ledger.CallbackDone(r.ctx, d.Job.ID, again); err != nil {
-		r.cfg.Log.Warn("callback delivered, but not noted: it may come again", "job", d.Job.ID, "error", err)
+		timer.Reset(next)
 	}
 }

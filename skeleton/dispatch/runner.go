@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,82 +17,66 @@ type runner struct {
 	cfg    Config
 	name   string
 	ledger ledger.Ledger
-	room   waitingRoom
+	farm   atomic.Pointer[skeleton.Farm]
 
-	ctx      context.Context // ends everything
-	end      context.CancelFunc
-	taking   context.Context // ends taking
-	endTake  context.CancelFunc
-	calls    context.Context // ends running calls
-	endCalls context.CancelFunc
-	loops    sync.WaitGroup // all but the attempts and the settle loop
-	attempts sync.WaitGroup
-	settled  chan struct{} // closed when the settle loop has ended
+	ctx   context.Context // ends everything
+	end   context.CancelFunc
+	loops sync.WaitGroup
 
-	wake     chan struct{} // something may be taken
-	busyWake chan struct{} // busy answers to report
-	outcomes chan outcome
-	busy     atomic.Int64 // busy answers not reported yet
-	starting sync.RWMutex // held for reading from a take until its tasks were started
+	drained chan struct{} // closed: take no more
+	wake    chan struct{} // something may be taken
+	ended   chan struct{} // something may be settled
+	empty   chan struct{} // nothing is held any more
+	alarm   alarm
+	waiting atomic.Int64 // tasks in the queue when the ledger last told
 
-	mu   sync.Mutex
-	farm skeleton.Farm       // guarded by mu
-	held map[string]*attempt // by ref; guarded by mu
-}
-
-// outcome is an ended attempt on its way to the ledger.
-type outcome struct {
-	ledger.Outcome
-	a *attempt
+	mu       sync.Mutex
+	draining bool       // guarded by mu
+	held     []*attempt // guarded by mu; every lease of this process, in no order
+	asked    int        // guarded by mu; leases the ledger was asked for and has not answered
+	denied   bool       // guarded by mu; there was no room to ask, which may have missed a wake
+	over     int        // guarded by mu; held ones that are over
+	outbox   []*attempt // guarded by mu; held ones that wait to be settled
+	park     park       // guarded by mu; held ones that met busy workers
+	busy     int        // guarded by mu; busy answers not reported yet
+	watching bool       // guarded by mu; the overtime watch is set
+	memory   memory     // guarded by mu
 }
 
 func startRunner(cfg Config, f skeleton.Farm) *runner {
-	r := &runner{
-		cfg: cfg, name: f.Name, ledger: cfg.Store.Farm(f.Name), farm: f,
-		settled: make(chan struct{}), wake: make(chan struct{}, 1), busyWake: make(chan struct{}, 1),
-		outcomes: make(chan outcome, 2*ledger.MaxBatch), held: map[string]*attempt{},
-	}
-	r.room.uniform = cfg.Uniform
+	r := &runner{cfg: cfg, name: f.Name, ledger: cfg.Store.Farm(f.Name), drained: make(chan struct{}),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
+	r.farm.Store(&f)
 	r.ctx, r.end = context.WithCancel(context.Background())
-	r.taking, r.endTake = context.WithCancel(r.ctx)
-	r.calls, r.endCalls = context.WithCancel(r.ctx)
 	r.loops.Go(func() {
-		_ = r.ledger.Watch(r.ctx, r.event) // ends with the context
+		persist(r.ctx, cfg, "cannot watch the farm", func() error { return r.ledger.Watch(r.ctx, r.event) })
 	})
-	r.loops.Go(r.take)
-	r.loops.Go(r.renew)
-	r.loops.Go(r.keep)
-	var settling sync.WaitGroup
 	for range lanes {
-		settling.Go(r.settle)
+		r.loops.Go(r.settle)
 	}
-	go func() { defer close(r.settled); settling.Wait() }()
+	for _, role := range []func(){r.take, r.renew, r.beat, r.sweep, r.notify} {
+		r.loops.Go(role)
+	}
+	poke(r.wake)
 	return r
 }
 
 // update takes over what the roster says of the farm now.
 func (r *runner) update(f skeleton.Farm) {
-	r.mu.Lock()
-	r.farm = f
-	gone := f.Missing >= r.cfg.Missing
-	r.mu.Unlock()
-	if gone {
-		r.room.releaseAll() // they find the worker deleted
+	r.farm.Store(&f)
+	if r.deleted() {
+		r.clearPark(ledger.Rejected, reasonDeleted)
 	}
 	poke(r.wake)
 }
 
-func (r *runner) deleted() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.farm.Missing >= r.cfg.Missing
-}
+// deleted reports whether the platform's lists have lacked the worker for so
+// long that its tasks are dead letters (P54).
+func (r *runner) deleted() bool { return r.farm.Load().Missing >= r.cfg.Missing }
 
 // timeout of an attempt at a task: its own, at most the farm's.
-func (r *runner) timeout(t skeleton.Task) time.Duration {
-	r.mu.Lock()
-	limit := r.farm.Settings.Timeout
-	r.mu.Unlock()
+func (r *runner) timeout(t *skeleton.Task) time.Duration {
+	limit := r.farm.Load().Settings.Timeout
 	if limit <= 0 {
 		limit = skeleton.DefaultTimeout
 	}
@@ -110,71 +96,163 @@ func (r *runner) event(e ledger.Event) {
 	defer r.mu.Unlock()
 	for _, a := range r.held {
 		if a.lease.Job == e.Job {
-			a.cancel(errCancelled)
+			r.cut(a, errCancelled)
 		}
 	}
 }
 
-func (r *runner) drain() { r.endTake() }
-
-// stop returns the number of leases that could not be ended.
-func (r *runner) stop(ctx context.Context) int {
-	r.drain()
-	r.starting.Lock() // what was being taken has been started: it is waited for below
-	r.starting.Unlock()
-	r.room.releaseAll()
-	finished := make(chan struct{})
-	go func() { r.attempts.Wait(); close(finished) }()
-	select {
-	case <-finished:
-	case <-ctx.Done():
-		r.endCalls()
-		<-finished // callers return soon after their context has ended
-	}
-	r.end()
-	r.loops.Wait() // nobody takes any more
-	r.attempts.Wait()
-	close(r.outcomes)
-	<-r.settled
+// begin notes that an attempt is handed to a worker, and returns its timeout. If
+// it was cut off or may not start any more, the attempt is over instead.
+func (r *runner) begin(a *attempt) (time.Duration, bool) {
+	deleted, timeout := r.deleted(), r.timeout(&a.lease.Task)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.held)
+	switch {
+	case a.ctx.Err() != nil:
+		r.endLocked(a, a.cutOff(context.Cause(a.ctx)))
+	case r.draining:
+		r.close(a, ending{kind: ledger.Released, reason: errStopped.Error()})
+	case deleted:
+		r.close(a, ending{kind: ledger.Rejected, reason: reasonDeleted})
+	default:
+		a.state, a.limit = running, timeout
+		a.started.Store(max(1, int64(time.Since(a.taken))))
+		return timeout, true
+	}
+	return 0, false
 }
 
-func (r *runner) hold(a *attempt) {
+// finish makes an attempt over.
+func (r *runner) finish(a *attempt, e ending) {
 	r.mu.Lock()
-	r.held[a.lease.Ref] = a
+	defer r.mu.Unlock()
+	r.endLocked(a, e)
+}
+
+// endLocked is finish under mu. Where the lease was lost before there was a full
+// answer, nothing is left to say; with one it is sent, to be refused and counted.
+func (r *runner) endLocked(a *attempt, e ending) {
+	if e.kind == ledger.Released && errors.Is(context.Cause(a.ctx), errLost) {
+		r.leave(a)
+		r.drop(a)
+		poke(r.wake)
+		return
+	}
+	r.close(a, e)
+}
+
+// leave takes an attempt out of whatever it waits in, under mu.
+func (r *runner) leave(a *attempt) {
+	if a.state == parked {
+		r.park.waiting.remove(a)
+	}
+	if a.state != over {
+		a.state = over
+		r.over++
+	}
+}
+
+// close puts an attempt into the outbox, under mu.
+func (r *runner) close(a *attempt, e ending) {
+	r.leave(a)
+	if e.status != 0 {
+		r.park.refused = 0
+	}
+	a.end = e
+	a.cancel(errOver)
+	r.outbox = append(r.outbox, a)
+	poke(r.ended)
+}
+
+// cut ends an attempt from outside, under mu: a running one by its context.
+func (r *runner) cut(a *attempt, cause error) {
+	switch a.state {
+	case over:
+	case parked:
+		a.cancel(cause)
+		r.endLocked(a, ending{kind: ledger.Released, reason: cause.Error()})
+	default:
+		a.cancel(cause)
+	}
+}
+
+// drop forgets attempts.
+func (r *runner) drop(as ...*attempt) {
+	for _, a := range as {
+		last := len(r.held) - 1
+		r.held[a.index] = r.held[last]
+		r.held[a.index].index = a.index
+		r.held[last] = nil
+		r.over--
+		r.held = r.held[:last]
+		a.index = -1
+	}
+	r.freed()
+}
+
+// freed tells those who wait for room, under mu.
+func (r *runner) freed() {
+	if r.denied {
+		r.denied = false
+		poke(r.wake)
+	}
+	if len(r.held) == 0 && r.asked == 0 {
+		poke(r.empty)
+	}
+}
+
+// ask reserves room for leases: as many as this process may still hold, when
+// leaving ones are gone, and none when it drains. The caller gives it back with
+// answered, after what came was started: so a stop knows of every lease.
+func (r *runner) ask(leaving int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(ledger.MaxBatch, r.cfg.Running-len(r.held)-r.asked+leaving)
+	if r.draining || n <= 0 {
+		r.denied = true
+		return 0
+	}
+	r.asked += n
+	return n
+}
+
+func (r *runner) answered(n int) {
+	r.mu.Lock()
+	r.asked -= n
+	r.freed()
 	r.mu.Unlock()
 }
 
-// drop forgets ended attempts.
-func (r *runner) drop(ended []*attempt) {
+// overtimeEvery is how often running calls are compared with their timeouts:
+// one scan instead of a timer per task.
+const overtimeEvery = 100 * time.Millisecond
+
+// watchOvertime ends calls that last longer than they may (P49).
+func (r *runner) watchOvertime() {
+	now := time.Now()
 	r.mu.Lock()
-	for _, a := range ended {
-		if r.held[a.lease.Ref] == a {
-			delete(r.held, a.lease.Ref)
+	defer r.mu.Unlock()
+	for _, a := range r.held {
+		if a.state == running && now.Sub(a.handed()) >= a.limit+overrun {
+			r.cut(a, errOvertime)
 		}
 	}
-	r.mu.Unlock()
-}
-
-func (r *runner) free() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cfg.Running - len(r.held)
+	if r.watching = len(r.held) > 0 && r.ctx.Err() == nil; r.watching {
+		time.AfterFunc(overtimeEvery, r.watchOvertime)
+	}
 }
 
 func (r *runner) running() []Running {
+	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]Running, 0, len(r.held))
-	for _, a := range r.held {
-		started, busy := a.progress()
-		run := Running{Job: a.lease.Job, Index: a.lease.Index, Attempt: a.lease.Attempt, Busy: busy}
-		if !started.IsZero() {
-			run.For = time.Since(started)
+	held := slices.SortedFunc(slices.Values(r.held), older)
+	list := make([]Running, len(held))
+	for i, a := range held {
+		list[i] = Running{Job: a.lease.Job, Index: a.lease.Index, Attempt: a.lease.Attempt, Busy: a.state == parked}
+		if a.state == running {
+			list[i].For = max(0, now.Sub(a.handed()))
 		}
-		list = append(list, run)
 	}
 	return list
 }

@@ -1,131 +1,180 @@
 package dispatch
 
 import (
-	"context"
+	"errors"
 	"runtime"
 	"time"
 
 	"farmhand/skeleton/ledger"
 )
 
-const (
-	// busyFlush is how long busy answers wait for an outcome to travel with.
-	busyFlush = 50 * time.Millisecond
-	// lastWord is how long the settle loop goes on trying after everything else
-	// has stopped.
-	lastWord = 10 * time.Second
-)
+// maxBatchBytes bounds the results that travel to the ledger in one call.
+const maxBatchBytes = 8 << 20
 
 // lanes is how many exchanges with the ledger are under way at once: while one
-// is, the tasks of another run.
+// is, the tasks of another run. More of them only make the batches smaller.
 const lanes = 2
 
 // settle brings outcomes to the ledger, as many at once as there are, and takes
 // new tasks in the same breath. It never drops an outcome while the process
-// lives: a store that is away is waited for. It ends when the outcomes do.
+// lives: a store that is away is waited for.
 func (r *runner) settle() {
-	batch := make([]outcome, 0, ledger.MaxBatch)
-	var flush <-chan time.Time
+	var b batch
+	flush := time.NewTimer(0)
+	defer flush.Stop()
+	<-flush.C
+	var reported time.Time
 	for {
-		batch = batch[:0]
 		select {
-		case o, ok := <-r.outcomes:
-			if !ok {
+		case <-r.ctx.Done():
+			return
+		case <-r.ended:
+		case <-flush.C:
+		}
+		// Let those end that only wait for a processor: a larger batch for no time
+		// lost.
+		runtime.Gosched()
+		runtime.Gosched()
+		for r.collect(&b) {
+			if len(b.attempts) == 0 {
+				// Busy answers alone shrink the window at most once per BusyEvery.
+				if wait := ledger.BusyEvery - time.Since(reported); wait > 0 {
+					r.uncollect(&b)
+					flush.Reset(wait)
+					break
+				}
+			}
+			if b.busy > 0 {
+				reported = time.Now()
+			}
+			if !r.settleBatch(&b) {
 				return
 			}
-			batch = append(batch, o)
-		case <-r.busyWake:
-			if flush == nil {
-				flush = time.After(busyFlush)
-			}
-			continue
-		case <-flush:
 		}
-		flush = nil
-		batch = r.gather(batch)
-		r.settleBatch(batch)
 	}
 }
 
-// gather adds the outcomes that are there, after letting those be made that
-// only wait for a processor: larger batches for no time lost.
-func (r *runner) gather(batch []outcome) []outcome {
-	for round := 0; round < 2; round++ {
-		runtime.Gosched()
-		for len(batch) < ledger.MaxBatch {
-			select {
-			case o, ok := <-r.outcomes:
-				if ok {
-					batch = append(batch, o)
-					continue
-				}
-			default:
-			}
-			break
-		}
-	}
-	return batch
+// batch is what goes to the ledger in one call.
+type batch struct {
+	attempts []*attempt
+	outcomes []ledger.Outcome
+	busy     int
 }
 
-func (r *runner) settleBatch(batch []outcome) {
-	busy := int(r.busy.Swap(0))
-	if len(batch) == 0 && busy == 0 {
-		return
+// collect moves what there is from the outbox to a batch.
+func (r *runner) collect(b *batch) bool {
+	clear(b.attempts)
+	clear(b.outcomes)
+	b.attempts, b.outcomes = b.attempts[:0], b.outcomes[:0]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.busy, r.busy = r.busy, 0
+	n, bytes := 0, 0
+	for n < len(r.outbox) && n < ledger.MaxBatch && (n == 0 || bytes+len(r.outbox[n].end.body) <= maxBatchBytes) {
+		bytes += len(r.outbox[n].end.body)
+		n++
 	}
-	outcomes := make([]ledger.Outcome, len(batch))
-	ended := make([]*attempt, len(batch))
-	for i, o := range batch {
-		outcomes[i], ended[i] = o.Outcome, o.a
-	}
-	done, taken, ok := r.settleUntilHeard(outcomes, busy)
-	if !ok {
-		return // stopped: the leases stay held and are reported
-	}
-	r.drop(ended)
-	for i, v := range done.Verdicts {
-		if v == ledger.Refused {
-			r.cfg.Log.Warn("an outcome was refused: the lease was not the task's current one", "farm", r.name,
-				"job", outcomes[i].Lease.Job, "task", outcomes[i].Lease.Index, "outcome", outcomes[i].Kind)
-		}
-	}
-	r.shrink(done.Window, done.Live)
-	if len(taken.Leases) == 0 {
-		poke(r.wake) // the take loop waits for what comes next
-	}
+	b.attempts = append(b.attempts, r.outbox[:n]...)
+	rest := copy(r.outbox, r.outbox[n:])
+	clear(r.outbox[rest:])
+	r.outbox = r.outbox[:rest]
+	return n > 0 || b.busy > 0
 }
 
-// settleUntilHeard repeats until the ledger has answered. After the runner was
-// stopped it goes on for lastWord only.
-func (r *runner) settleUntilHeard(outcomes []ledger.Outcome, busy int) (ledger.Settled, ledger.Taken, bool) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	unwatch := context.AfterFunc(r.ctx, func() { time.AfterFunc(lastWord, cancel) })
-	defer unwatch()
-	retry := newBackoff(r.cfg.Uniform)
+// uncollect takes busy answers back that are not reported yet.
+func (r *runner) uncollect(b *batch) {
+	r.mu.Lock()
+	r.busy += b.busy
+	r.mu.Unlock()
+}
+
+// settleBatch repeats until the ledger has answered. It returns false when the
+// runner ends: the leases stay held and are reported.
+func (r *runner) settleBatch(b *batch) bool {
+	for _, a := range b.attempts {
+		b.outcomes = append(b.outcomes, a.outcome())
+	}
+	retry := backoff{uniform: r.cfg.Uniform}
 	for {
-		s, t, err := r.exchange(ctx, outcomes, busy)
+		err := r.exchange(b, retry.n == 0)
 		if err == nil {
-			return s, t, true
+			return true
 		}
-		r.cfg.Log.Warn("cannot settle", "farm", r.name, "outcomes", len(outcomes), "error", err)
-		if !retry.wait(ctx) {
-			return s, t, false
+		retry.complain(r.cfg.Log, "cannot settle", err, "farm", r.name, "outcomes", len(b.outcomes))
+		if !retry.wait(r.ctx.Done()) {
+			return false
+		}
+		if len(b.attempts) > 1 && !errors.Is(err, ledger.ErrUnavailable) {
+			return r.settleEach(b)
 		}
 	}
 }
 
-// exchange settles, and takes as much as fits if taking goes on.
-func (r *runner) exchange(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, ledger.Taken, error) {
-	r.starting.RLock()
-	defer r.starting.RUnlock()
-	room := min(ledger.MaxBatch, r.free()+len(outcomes))
-	if room > 0 && r.taking.Err() == nil && !r.deleted() {
-		s, t, err := r.ledger.Exchange(ctx, r.cfg.Owner, outcomes, busy, room)
-		for _, l := range t.Leases {
-			r.start(l)
+// settleEach settles one by one, so that an outcome the ledger cannot take does
+// not hold up the others. What fails goes to the end of the outbox.
+func (r *runner) settleEach(b *batch) bool {
+	for i, a := range b.attempts {
+		one := batch{attempts: []*attempt{a}, outcomes: b.outcomes[i : i+1], busy: b.busy}
+		if err := r.exchange(&one, false); err != nil {
+			r.cfg.Log.Error("an outcome cannot be settled", "farm", r.name, "job", a.lease.Job, "task", a.lease.Index, "error", err)
+			r.mu.Lock()
+			r.outbox = append(r.outbox, a)
+			r.mu.Unlock()
+			continue // with the same busy answers
 		}
-		return s, t, err
+		b.busy = 0
 	}
-	s, err := r.ledger.Settle(ctx, outcomes, busy)
-	return s, ledger.Taken{Waiting: s.Waiting}, err
+	retry := backoff{uniform: r.cfg.Uniform, n: 2}
+	return retry.wait(r.ctx.Done())
+}
+
+// exchange settles, and takes what becomes free if something waits for it.
+func (r *runner) exchange(b *batch, take bool) error {
+	if take && r.waiting.Load() > 0 && !r.deleted() {
+		if room := r.ask(len(b.attempts)); room > 0 {
+			defer r.answered(room)
+			s, t, err := r.ledger.Exchange(r.ctx, r.cfg.Owner, b.outcomes, b.busy, room)
+			if err == nil {
+				r.settled(b, s)
+				r.start(t)
+			}
+			return err
+		}
+	}
+	s, err := r.ledger.Settle(r.ctx, b.outcomes, b.busy)
+	if err == nil {
+		r.settled(b, s)
+		r.waiting.Store(int64(s.Waiting))
+		r.shrink(s.Window, s.Live)
+		if s.Waiting > 0 || r.deleted() {
+			poke(r.wake)
+		}
+	}
+	return err
+}
+
+// settled notes what the ledger made of a batch: it sets the timer for the
+// delays that begin, and tells the log of outcomes that came too late.
+func (r *runner) settled(b *batch, s ledger.Settled) {
+	r.mu.Lock()
+	r.drop(b.attempts...)
+	r.mu.Unlock()
+	r.cfg.Observer.Settled(r.name, b.outcomes, s.Verdicts, b.busy)
+	var soonest time.Duration
+	refused := 0
+	for i, v := range s.Verdicts {
+		o := &b.outcomes[i]
+		if v == ledger.Refused {
+			refused++
+		}
+		if o.Delay > 0 && (soonest == 0 || o.Delay < soonest) {
+			soonest = o.Delay
+		}
+	}
+	if soonest > 0 {
+		r.alarm.set(max(soonest, minNap), r.wake)
+	}
+	if refused > 0 {
+		r.cfg.Log.Warn("outcomes came too late: their leases had lapsed", "farm", r.name, "outcomes", refused)
+	}
 }

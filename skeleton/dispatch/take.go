@@ -1,122 +1,165 @@
 package dispatch
 
 import (
+	"context"
+	"sync"
 	"time"
 
-	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 )
 
-// idleTake is how long a dispatcher waits at most before it looks again: a
-// delay set by another dispatcher may have ended.
-const idleTake = time.Second
+// Bounds of the take loop's timer. The upper one is also how long a window that
+// recovers from busy answers may go unnoticed, since no event tells of that.
+const (
+	minNap = 5 * time.Millisecond
+	maxNap = time.Second
+)
 
 // take leases tasks while there is room, and sleeps until something happened:
-// work arrived, a lease ended here, the window grew, a delay is over.
+// work arrived, the window grew, a delay or a lease is over. What becomes free
+// by settling is taken by the settle loop.
 func (r *runner) take() {
-	retry := newBackoff(r.cfg.Uniform)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	retry := backoff{uniform: r.cfg.Uniform}
 	for {
 		select {
-		case <-r.taking.Done():
+		case <-r.drained:
 			return
 		case <-r.wake:
-		case <-timer.C:
 		}
-		next := idleTake
 		for {
-			free := min(r.free(), ledger.MaxBatch)
-			if free <= 0 {
-				break // the settle loop wakes us
-			}
-			t, err := r.takeSome(free)
+			more, err := r.takeSome()
 			if err != nil {
-				if r.taking.Err() == nil {
-					r.cfg.Log.Warn("cannot take tasks", "farm", r.name, "error", err)
-				}
-				if !retry.wait(r.taking) {
+				retry.complain(r.cfg.Log, "cannot take tasks", err, "farm", r.name)
+				if !retry.wait(r.drained) {
 					return
 				}
 				continue
 			}
 			retry.reset()
-			r.shrink(t.Window, t.Live)
-			if len(t.Leases) < free || t.Waiting == 0 {
-				if t.Next > 0 {
-					next = min(next, t.Next)
-				}
+			if !more {
 				break
 			}
 		}
-		timer.Reset(next)
 	}
 }
 
-// takeSome takes up to n tasks and starts them.
-func (r *runner) takeSome(n int) (t ledger.Taken, err error) {
-	r.starting.RLock()
-	defer r.starting.RUnlock()
-	if err := r.taking.Err(); err != nil {
-		return t, err
+// takeSome takes what fits and starts it. It reports whether there may be more:
+// if not, the window is full, nothing waits, or the settle loop wakes us when
+// there is room.
+//
+// The context is the one that ends everything, not one of taking: what the
+// ledger handed out must be heard of.
+func (r *runner) takeSome() (more bool, err error) {
+	n := r.ask(0)
+	if n == 0 {
+		return false, nil
 	}
-	// Not the context of taking: what was handed out must be known.
+	defer r.answered(n)
+	take := r.ledger.Take
 	if r.deleted() {
-		t, err = r.ledger.TakeAny(r.ctx, r.cfg.Owner, n)
-	} else {
-		t, err = r.ledger.Take(r.ctx, r.cfg.Owner, n)
+		take = r.ledger.TakeAny
 	}
-	for _, l := range t.Leases {
-		r.start(l)
+	t, err := take(r.ctx, r.cfg.Owner, n)
+	if err != nil {
+		return false, err
 	}
-	return t, err
+	r.start(t)
+	return len(t.Leases) == n, nil
 }
 
-// start runs an attempt.
-func (r *runner) start(l ledger.Lease) {
-	a := newAttempt(r, l)
-	r.hold(a)
-	r.attempts.Add(1)
-	go func() {
-		defer r.attempts.Done()
-		if o, ok := a.run(); ok {
-			r.outcomes <- outcome{o, a}
-			return
+// start runs what was taken.
+func (r *runner) start(t ledger.Taken) {
+	r.waiting.Store(int64(t.Waiting))
+	r.nap(t)
+	if len(t.Leases) > 0 {
+		r.cfg.Observer.Taken(r.name, len(t.Leases))
+		now := time.Now()
+		as := make([]attempt, len(t.Leases))
+		for i := range as {
+			a := &as[i]
+			a.r, a.lease, a.taken = r, &t.Leases[i], now
+			a.ctx, a.cancel = context.WithCancelCause(context.Background())
 		}
-		r.drop([]*attempt{a}) // the lease was lost: there is nothing to settle
-		poke(r.wake)
-	}()
+		for _, a := range r.hold(as) {
+			go a.run()
+		}
+	}
+	r.shrink(t.Window, t.Live)
 }
 
-// shrink gives back busy tasks, the youngest first, when more leases live than
-// the window allows.
-func (r *runner) shrink(window, live int) {
-	if live > window && !r.deleted() {
-		r.room.evict(live - window)
+// hold takes over new leases and returns those to run now. Where tasks wait that
+// met busy workers, the new ones queue up behind them (P69).
+func (r *runner) hold(as []attempt) []*attempt {
+	run := make([]*attempt, 0, len(as))
+	deleted := r.deleted()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range as {
+		a := &as[i]
+		a.index = len(r.held)
+		r.held = append(r.held, a)
+		switch {
+		case deleted:
+			r.close(a, ending{kind: ledger.Rejected, reason: reasonDeleted})
+		case r.draining:
+			r.close(a, ending{kind: ledger.Released, reason: errStopped.Error()})
+		default:
+			a.met = r.memory.recall(a.lease.Ref)
+			run = append(run, r.park.swap(a))
+		}
+	}
+	if !r.watching {
+		r.watching = true
+		time.AfterFunc(overtimeEvery, r.watchOvertime)
+	}
+	return run
+}
+
+// nap sets the timer for what no event will tell.
+func (r *runner) nap(t ledger.Taken) {
+	d := t.Next
+	if t.Waiting > 0 || t.Blocked != "" {
+		d = maxNap
+		if t.Next > 0 {
+			d = min(d, t.Next)
+		}
+	}
+	if d > 0 {
+		r.alarm.set(min(max(d, minNap), maxNap), r.wake)
 	}
 }
 
-// backoff of the loops against a store that is away: full jitter up to 2 s.
-type backoff struct {
-	n       int
-	uniform func() float64
+// alarm pokes once, at the earliest time it was set to.
+type alarm struct {
+	mu    sync.Mutex
+	at    time.Time   // guarded by mu; zero = not set
+	timer *time.Timer // guarded by mu
 }
 
-func newBackoff(uniform func() float64) *backoff { return &backoff{uniform: uniform} }
+func (l *alarm) set(d time.Duration, wake chan<- struct{}) {
+	at := time.Now().Add(d)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && !at.Before(l.at) {
+		return
+	}
+	l.at = at
+	if l.timer == nil {
+		l.timer = time.AfterFunc(d, func() {
+			l.mu.Lock()
+			l.at = time.Time{}
+			l.mu.Unlock()
+			poke(wake)
+		})
+		return
+	}
+	l.timer.Reset(d)
+}
 
-func (b *backoff) reset() { b.n = 0 }
-
-type doner interface{ Done() <-chan struct{} }
-
-// wait returns false when ctx ended.
-func (b *backoff) wait(ctx doner) bool {
-	b.n++
-	t := time.NewTimer(min(2*time.Second, skeleton.Backoff(min(b.n, 3), b.uniform)) + 10*time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+func (l *alarm) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
 	}
 }
