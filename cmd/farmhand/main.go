@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// version is set by the linker (-X main.version=…).
+var version = "dev"
+
 // Exit codes.
 const (
 	exitFailed      = 1
@@ -52,6 +55,7 @@ func rootCmd() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "farmhand",
 		Short:         "A task farm on OpenFaaS: post work, get every result exactly once",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -59,6 +63,8 @@ func rootCmd() *cobra.Command {
 		return usage("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
+		upCmd(), downCmd(), statusCmd(),
+		upCmd(), downCmd(), statusCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		benchCmd(),
 	)

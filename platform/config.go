@@ -1,0 +1,146 @@
+package platform
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Defaults of a Config.
+const (
+	DefaultListen          = "127.0.0.1:8080"
+	DefaultMetricsListen   = "127.0.0.1:8082"
+	DefaultRedis           = "auto"
+	DefaultUpstreamTimeout = 60 * time.Second
+	DefaultMaxReplicas     = 256
+	DefaultMaxWaiting      = 1024
+)
+
+// Namespace is the only namespace of the local platform.
+const Namespace = "openfaas-fn"
+
+// headroom is how much longer the gateway reads and writes than it waits for a
+// function.
+const headroom = 5 * time.Second
+
+// Config of a Platform. The zero value of a field means its default.
+type Config struct {
+	Listen        string // loopback address of the gateway (DefaultListen); port 0 picks one
+	MetricsListen string // of GET /metrics (DefaultMetricsListen); "none" means nowhere
+	State         string // state folder (DefaultState)
+
+	Stack    string // stack file that says which image is which program; "" = none
+	Prebuilt string // folder of programs named as their functions; used instead of building
+	Deploy   bool   // deploy all functions of the stack file at start
+
+	Redis     string   // "auto" (default), "memory", or a redis:// URL
+	ColdStart string   // injected start-up law: "none", "constant:DUR" or "lognormal:MU,SIGMA" (DefaultColdStart)
+	Seed      uint64   // of the start-up law and of random balancing
+	CE        bool     // behave as plain CE: 1…5 replicas, random balancing
+	AllowDirs []string // folders whose executables farmhand.local.command may run
+
+	UpstreamTimeout time.Duration // of one call of a function (DefaultUpstreamTimeout)
+	ReadTimeout     time.Duration // of the gateway's server (UpstreamTimeout + 5 s)
+	WriteTimeout    time.Duration // of the gateway's server (UpstreamTimeout + 5 s)
+	MaxReplicas     int           // of one function; more are not started (DefaultMaxReplicas)
+	MaxWaiting      int           // calls of one function held while no replica is ready (DefaultMaxWaiting)
+
+	Version string       // told to clients ("dev")
+	Log     *slog.Logger // (slog.Default)
+}
+
+// DefaultState returns the state folder: $XDG_STATE_HOME/farmhand, or
+// ~/.local/state/farmhand.
+func DefaultState() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "farmhand"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no state folder: %w (set --state)", err)
+	}
+	return filepath.Join(home, ".local", "state", "farmhand"), nil
+}
+
+// filled returns the configuration with its defaults, or says what is wrong.
+func (c Config) filled() (Config, error) {
+	def := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	def(&c.Listen, DefaultListen)
+	def(&c.MetricsListen, DefaultMetricsListen)
+	def(&c.Redis, DefaultRedis)
+	def(&c.ColdStart, DefaultColdStart)
+	def(&c.Version, "dev")
+	if c.UpstreamTimeout == 0 {
+		c.UpstreamTimeout = DefaultUpstreamTimeout
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = c.UpstreamTimeout + headroom
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = c.UpstreamTimeout + headroom
+	}
+	if c.MaxReplicas == 0 {
+		c.MaxReplicas = DefaultMaxReplicas
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = DefaultMaxWaiting
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	var err error
+	if c.State == "" {
+		if c.State, err = DefaultState(); err != nil {
+			return c, err
+		}
+	}
+	for _, path := range []*string{&c.State, &c.Stack, &c.Prebuilt} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return c, err
+		}
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	if c.UpstreamTimeout < 0 || c.ReadTimeout <= c.UpstreamTimeout || c.WriteTimeout <= c.UpstreamTimeout {
+		return fmt.Errorf("the gateway's read and write timeout (%s, %s) must be longer than its upstream timeout (%s)",
+			c.ReadTimeout, c.WriteTimeout, c.UpstreamTimeout)
+	}
+	for flag, address := range map[string]string{"--listen": c.Listen, "--metrics-listen": c.MetricsListen} {
+		if flag == "--metrics-listen" && address == "none" {
+			continue
+		}
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return fmt.Errorf("%s %q: %w (want %s)", flag, address, err, DefaultListen)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("%s %q: the platform runs programs for whoever may deploy, so it listens on loopback only (want %s)", flag, address, DefaultListen)
+		}
+	}
+	if c.Stack == "" && c.Deploy {
+		return errors.New("--deploy needs the stack file: give --stack")
+	}
+	if c.Stack != "" {
+		if _, err := os.Stat(c.Stack); err != nil {
+			return fmt.Errorf("stack file: %w (give --stack FILE)", err)
+		}
+	}
+	if strings.ContainsAny(c.State, "\n\"") {
+		return fmt.Errorf("the state folder %q has a character that cannot be passed on", c.State)
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/openfaas/faas-provider/types"
+	"github.com/openfaas/go-sdk/stack"
+)
+
+// record is what is kept of a deployed function.
+type record struct {
+	Deployment types.FunctionDeployment `json:"deployment"`
+	Replicas   int                      `json:"replicas"`
+	Created    time.Time                `json:"created"`
+}
+
+var errStopping = refuse(http.StatusServiceUnavailable, "the platform stops")
+
+// list returns the functions by name.
+func (p *Platform) list() []*function {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]*function, 0, len(p.functions))
+	for _, name := range slices.Sorted(maps.Keys(p.functions)) {
+		list = append(list, p.functions[name])
+	}
+	return list
+}
+
+// find returns a function by its name, with or without the namespace.
+func (p *Platform) find(name, namespace string) (*function, error) {
+	if err := checkNamespace(namespace, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	short, err := bareName(name)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.functions[short]; f != nil {
+		return f, nil
+	}
+	return nil, refuse(http.StatusNotFound, "function %s is not deployed", short)
+}
+
+// apply deploys or updates a function.
+func (p *Platform) apply(ctx context.Context, d types.FunctionDeployment, mustExist bool) error {
+	p.deploys.Lock()
+	defer p.deploys.Unlock()
+	if p.ctx.Err() != nil {
+		return errStopping
+	}
+	f, err := p.find(d.Service, "")
+	if mustExist && err != nil {
+		return err
+	}
+	s, err := p.prepare(ctx, d)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		f.update(s)
+	} else {
+		f = p.add(s, p.clamp(s.min), time.Now())
+	}
+	p.log.Info("deployed", "function", f.name, "image", s.Image)
+	return p.save()
+}
+
+// prepare checks a deployment as a whole.
+func (p *Platform) prepare(ctx context.Context, d types.FunctionDeployment) (*spec, error) {
+	s, err := checkDeployment(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkSecrets(s); err != nil {
+		return nil, err
+	}
+	return s, p.images.resolve(ctx, s)
+}
+
+func (p *Platform) add(s *spec, desired int, created time.Time) *function {
+	f := newFunction(p, s, desired, created)
+	p.mu.Lock()
+	p.functions[f.name] = f
+	delete(p.parked, f.name)
+	p.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reconcile()
+	return f
+}
+
+func (p *Platform) remove(name string) error {
+	p.deploys.Lock()
+	defer p.deploys.Unlock()
+	f, err := p.find(name, "")
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	delete(p.functions, f.name)
+	p.mu.Unlock()
+	f.close()
+	p.metrics.forget(f.name + "." + Namespace)
+	p.log.Info("removed", "function", f.name)
+	return p.save()
+}
+
+func (p *Platform) scale(name string, replicas uint64) error {
+	f, err := p.find(name, "")
+	if err != nil {
+		return err
+	}
+	n := int(min(replicas, math.MaxInt32))
+	f.scale(n)
+	if now := p.clamp(n); now != n {
+		p.log.Warn("a scale call was clamped", "function", f.name, "asked", n, "replicas", now)
+	}
+	p.saveSoon()
+	return nil
+}
+
+// deployStack deploys every function of the stack file.
+func (p *Platform) deployStack(ctx context.Context) error {
+	services, err := p.images.services()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(services.Functions)) {
+		d, err := deployment(name, services.Functions[name], filepath.Dir(p.config.Stack))
+		if err == nil {
+			err = p.apply(ctx, d, false)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("deploy %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deployment turns an entry of a stack file into what faas-cli would post.
+func deployment(name string, f stack.Function, dir string) (types.FunctionDeployment, error) {
+	d := types.FunctionDeployment{
+		Service: name, Image: f.Image, Namespace: Namespace, EnvProcess: f.FProcess, Secrets: f.Secrets,
+		Labels: f.Labels, Annotations: f.Annotations, ReadOnlyRootFilesystem: f.ReadOnlyRootFilesystem,
+		EnvVars: map[string]string{}, Limits: resources(f.Limits), Requests: resources(f.Requests),
+	}
+	if f.Constraints != nil {
+		d.Constraints = *f.Constraints
+	}
+	maps.Copy(d.EnvVars, f.Environment)
+	for _, file := range f.EnvironmentFile { // a later one wins
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return d, err
+		}
+		var more stack.EnvironmentFile
+		if err := yaml.Unmarshal(raw, &more); err != nil {
+			return d, fmt.Errorf("%s: %w", file, err)
+		}
+		maps.Copy(d.EnvVars, more.Environment)
+	}
+	return d, nil
+}
+
+func resources(r *stack.FunctionResources) *types.FunctionResources {
+	if r == nil {
+		return nil
+	}
+	return &types.FunctionResources{Memory: r.Memory, CPU: r.CPU}
+}
+
+// save writes what is deployed.
+func (p *Platform) save() error {
+	p.saving.Lock() // before looking, so that the last look is the last to be written
+	defer p.saving.Unlock()
+	list := []record{}
+	p.mu.Lock()
+	for _, name := range slices.Sorted(maps.Keys(p.parked)) {
+		list = append(list, p.parked[name])
+	}
+	p.mu.Unlock()
+	for _, f := range p.list() {
+		f.mu.Lock()
+		list = append(list, record{f.spec.FunctionDeployment, f.desired, f.created})
+		f.mu.Unlock()
+	}
+	return writeJSON(p.state.path("functions.json"), list)
+}
+
+// saveSoon asks the saver to write: replica counts change often, and a call must
+// not wait for the disk.
+func (p *Platform) saveSoon() {
+	select {
+	case p.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// saver writes when asked, and once more at the end.
+func (p *Platform) saver() {
+	defer p.work.Done()
+	for {
+		select {
+		case <-p.dirty:
+			if err := p.save(); err != nil {
+				p.log.Error("cannot save what is deployed", "error", err)
+			}
+		case <-p.ctx.Done():
+			if err := p.save(); err != nil {
+				p.log.Error("cannot save what is deployed", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// restore deploys again what was deployed when the last run ended. What cannot
+// be is said, and kept for the next start.
+func (p *Platform) restore(ctx context.Context) {
+	raw, err := os.ReadFile(p.state.path("functions.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var list []record
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		p.log.Error("cannot read what was deployed; it is left aside as functions.json.bad", "error", err)
+		if err := os.Rename(p.state.path("functions.json"), p.state.path("functions.json.bad")); err != nil {
+			p.log.Error("state folder", "error", err)
+		}
+		return
+	}
+	for _, r := range list {
+		s, err := p.prepareAgain(ctx, r.Deployment)
+		if err != nil {
+			p.log.Error("a function cannot be restored", "function", r.Deployment.Service, "error", err)
+			p.mu.Lock()
+			p.parked[r.Deployment.Service] = r
+			p.mu.Unlock()
+			continue
+		}
+		p.add(s, p.clamp(r.Replicas), r.Created)
+	}
+}
+
+// prepareAgain is prepare, but takes the program as it was built last time.
+func (p *Platform) prepareAgain(ctx context.Context, d types.FunctionDeployment) (*spec, error) {
+	s, err := checkDeployment(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkSecrets(s); err != nil {
+		return nil, err
+	}
+	if name, f, err := p.images.fromStack(s.Image); err == nil && f != nil && p.images.prebuilt == "" {
+		built := filepath.Join(p.images.bin, name)
+		if sum, err := fileSum(built); err == nil && !strings.ContainsRune(name, '/') && deref(s.Annotations)[annCommand] == "" {
+			s.command, s.sum = []string{built}, sum
+			return s, nil
+		}
+	}
+	return s, p.images.resolve(ctx, s)
+}

@@ -1,0 +1,57 @@
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/openfaas/faas-provider/types"
+
+	"farmhand/internal/secret"
+)
+
+// Functions asks a running platform, of this or another process, for its
+// functions and their replicas. It reads the credentials from the state folder.
+func Functions(ctx context.Context, info Info) ([]Detail, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s := state{dir: info.State}
+	user, err := s.readSecret("credentials", secret.GatewayUser)
+	if err != nil {
+		return nil, err
+	}
+	password, err := s.readSecret("credentials", secret.GatewayPass)
+	if err != nil {
+		return nil, err
+	}
+	get := func(path string, v any) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, info.URL+path, nil)
+		if err != nil {
+			return err
+		}
+		req.SetBasicAuth(user, password)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", path, resp.Status)
+		}
+		return json.NewDecoder(resp.Body).Decode(v)
+	}
+	var list []types.FunctionStatus
+	if err := get("/system/functions", &list); err != nil {
+		return nil, err
+	}
+	details := make([]Detail, len(list))
+	for i, f := range list {
+		if err := get("/system/function/"+url.PathEscape(f.Name)+"?usage=1", &details[i]); err != nil {
+			return nil, err
+		}
+	}
+	return details, nil
+}

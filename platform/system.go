@@ -1,0 +1,193 @@
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/openfaas/faas-provider/types"
+)
+
+// handlers fills the handler types of faas-provider: the platform is a provider
+// behind a gateway, in one process.
+func (p *Platform) handlers() types.FaaSHandlers {
+	return types.FaaSHandlers{
+		FunctionProxy:  p.invoke,
+		FunctionLister: p.serveList,
+		DeployFunction: p.serveDeploy,
+		UpdateFunction: p.serveUpdate,
+		DeleteFunction: p.serveDelete,
+		FunctionStatus: p.serveStatus,
+		ScaleFunction:  p.serveScale,
+		Health:         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		Info:           p.serveInfo,
+		ListNamespaces: func(w http.ResponseWriter, _ *http.Request) { writeBody(w, []string{Namespace}) },
+	}
+}
+
+func (p *Platform) serveInfo(w http.ResponseWriter, _ *http.Request) {
+	version := &types.VersionInfo{Release: p.config.Version}
+	writeBody(w, struct {
+		Provider types.ProviderInfo `json:"provider"`
+		Version  *types.VersionInfo `json:"version"`
+		Arch     string             `json:"arch"`
+	}{types.ProviderInfo{Name: "farmhand", Orchestration: "processes", Version: version}, version, arch()})
+}
+
+func arch() string {
+	if runtime.GOARCH == "amd64" {
+		return "x86_64"
+	}
+	return runtime.GOARCH
+}
+
+func (p *Platform) serveList(w http.ResponseWriter, r *http.Request) {
+	if err := checkNamespace(r.URL.Query().Get("namespace"), http.StatusBadRequest); err != nil {
+		writeError(w, p, err)
+		return
+	}
+	list := []types.FunctionStatus{}
+	for _, f := range p.list() {
+		s := f.status()
+		s.InvocationCount = float64(f.calls.Load())
+		list = append(list, s)
+	}
+	writeBody(w, list)
+}
+
+func (p *Platform) serveStatus(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	f, err := p.find(r.PathValue("name"), query.Get("namespace"))
+	if err != nil {
+		writeError(w, p, err)
+		return
+	}
+	if u := query.Get("usage"); u == "1" || u == "true" {
+		writeBody(w, f.detail())
+		return
+	}
+	writeBody(w, f.status())
+}
+
+func (p *Platform) serveDeploy(w http.ResponseWriter, r *http.Request) { p.serveApply(w, r, false) }
+func (p *Platform) serveUpdate(w http.ResponseWriter, r *http.Request) { p.serveApply(w, r, true) }
+
+func (p *Platform) serveApply(w http.ResponseWriter, r *http.Request, mustExist bool) {
+	// The program may have to be built first, so it takes the time it takes.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(buildTime))
+	ctx, cancel := context.WithTimeout(r.Context(), buildTime)
+	defer cancel()
+	var d types.FunctionDeployment
+	err := readBody(r, &d)
+	if err == nil {
+		d.Namespace, err = bodyNamespace(d.Namespace, r)
+	}
+	if err == nil {
+		d.Service, err = bareName(d.Service)
+	}
+	if err == nil {
+		err = p.apply(ctx, d, mustExist)
+	}
+	if err != nil {
+		writeError(w, p, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (p *Platform) serveDelete(w http.ResponseWriter, r *http.Request) {
+	var d types.DeleteFunctionRequest
+	err := readBody(r, &d)
+	if err == nil {
+		d.Namespace, err = bodyNamespace(d.Namespace, r)
+	}
+	if err == nil && d.FunctionName == "" {
+		err = badRequest("functionName: missing")
+	}
+	if err == nil {
+		err = p.remove(d.FunctionName)
+	}
+	if err != nil {
+		writeError(w, p, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (p *Platform) serveScale(w http.ResponseWriter, r *http.Request) {
+	var s types.ScaleServiceRequest
+	name := r.PathValue("name")
+	err := readBody(r, &s)
+	if err != nil && !errors.Is(err, errTooLarge) {
+		err = badRequest("Error unmarshalling request body: %v", err)
+	}
+	if err == nil {
+		s.Namespace, err = bodyNamespace(s.Namespace, r)
+	}
+	if err == nil && s.ServiceName != "" && strings.TrimSuffix(s.ServiceName, "."+Namespace) != strings.TrimSuffix(name, "."+Namespace) {
+		err = badRequest("serviceName %q differs from the path's %q", s.ServiceName, name)
+	}
+	if err == nil {
+		err = p.scale(name, s.Replicas)
+	}
+	if err != nil {
+		writeError(w, p, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// bodyNamespace returns the namespace of a write: of the body, or of the query,
+// where a gateway's own calls have it.
+func bodyNamespace(body string, r *http.Request) (string, error) {
+	if body == "" {
+		body = r.URL.Query().Get("namespace")
+	}
+	return Namespace, checkNamespace(body, http.StatusBadRequest)
+}
+
+func checkNamespace(ns string, status int) error {
+	if ns != "" && ns != Namespace {
+		return refuse(status, "namespace %q: this platform has only %s", ns, Namespace)
+	}
+	return nil
+}
+
+// bareName strips the namespace from a name.
+func bareName(name string) (string, error) {
+	short, ns, _ := strings.Cut(name, ".")
+	return short, checkNamespace(ns, http.StatusNotFound)
+}
+
+var errTooLarge = refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", maxSystemBody)
+
+func readBody(r *http.Request, v any) error {
+	err := json.NewDecoder(r.Body).Decode(v)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return errTooLarge
+	}
+	if err != nil {
+		return badRequest("the body is no such JSON object: %v", err)
+	}
+	return nil
+}
+
+func writeBody(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // a client that went away needs no answer
+}
+
+func writeError(w http.ResponseWriter, p *Platform, err error) {
+	var r *refusal
+	if !errors.As(err, &r) {
+		p.log.Error("a management call failed", "error", err)
+		r = &refusal{http.StatusInternalServerError, fmt.Sprintf("the platform failed: %v", err)}
+	}
+	http.Error(w, r.text, r.status)
+}
