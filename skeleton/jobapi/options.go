@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -82,7 +82,7 @@ func names[V any](m map[string]V) []string {
 	for name := range m {
 		list = append(list, name)
 	}
-	sortStrings(list)
+	slices.Sort(list)
 	return list
 }
 
@@ -96,7 +96,7 @@ func setClass(t *skeleton.NewTask, v string) error {
 }
 
 func setTenant(t *skeleton.NewTask, v string) error {
-	if len(v) > skeleton.MaxTenant || !utf8.ValidString(v) || strings.ContainsFunc(v, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+	if len(v) > skeleton.MaxTenant || !plain(v) {
 		return bad("tenant", "the tenant's name is not valid", fmt.Sprintf("at most %d bytes of text without control characters", skeleton.MaxTenant))
 	}
 	t.Tenant = v
@@ -161,14 +161,6 @@ func setRetry(t *skeleton.NewTask, v string) error {
 	return nil
 }
 
-func setKey(t *skeleton.NewTask, v string) error {
-	if v == "" || len(v) > skeleton.MaxKey || !utf8.ValidString(v) {
-		return bad("key", "the idempotency key is not valid", fmt.Sprintf("1 to %d bytes of text", skeleton.MaxKey))
-	}
-	t.Key = v
-	return nil
-}
-
 func setBool(name string, into *bool, v string) error {
 	switch v {
 	case "true", "1":
@@ -206,11 +198,12 @@ func newJob(farm string) string { return farm + "~" + ulid.Make().String() }
 // splitJob takes FARM~ULID apart.
 func splitJob(id string) (farm string, ok bool) {
 	farm, unit, found := strings.Cut(id, "~")
-	if !found || farm == "" || len(farm) > 127 || strings.ContainsAny(farm, "{}~:/ \n") {
+	foreign := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._", r)
+	}
+	if !found || farm == "" || len(farm) > 127 || strings.ContainsFunc(farm, foreign) {
 		return "", false
 	}
-	if _, err := ulid.ParseStrict(unit); err != nil {
-		return "", false
-	}
-	return farm, true
+	u, err := ulid.ParseStrict(unit)
+	return farm, err == nil && u.String() == unit // lower case is another id to the ledger
 }

@@ -46,7 +46,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > limit+1 {
-			return nil, tooLarge("line", int64(limit))
+			return nil, tooLarge("line", limit)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -82,7 +82,11 @@ func decodeParts(r *http.Request, o options, limit int, take sink) error {
 			return at(malformed("body", err), i)
 		}
 		t := o.defaults
-		t.Type = part.Header.Get("Content-Type")
+		if media := part.Header.Get("Content-Type"); media != "" {
+			if err := setType(&t, media); err != nil {
+				return at(err, i)
+			}
+		}
 		if t.Body, err = readPart(part, limit); err != nil {
 			return at(err, i)
 		}
@@ -106,7 +110,7 @@ func readBody(r io.Reader, field string, limit int) ([]byte, error) {
 		return nil, malformed(field, err)
 	}
 	if len(body) > limit {
-		return nil, tooLarge(field, int64(limit))
+		return nil, tooLarge(field, limit)
 	}
 	return body, nil
 }
@@ -114,7 +118,11 @@ func readBody(r io.Reader, field string, limit int) ([]byte, error) {
 // decodeOne takes the whole body as one task.
 func decodeOne(r *http.Request, o options, limit int, take sink) error {
 	t := o.defaults
-	t.Type = r.Header.Get("Content-Type")
+	if media := r.Header.Get("Content-Type"); media != "" {
+		if err := setType(&t, media); err != nil {
+			return err
+		}
+	}
 	body, err := readBody(r.Body, "body", limit)
 	if err != nil {
 		return err
