@@ -2,7 +2,9 @@ package skeleton
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,11 +58,36 @@ func ParseSettings(labels, annotations map[string]string) (Settings, []string) {
 	p.problems = append(p.problems, scale.problems...)
 	p.integer(AnnotationMin, &s.Min, 0, maxReplicas)
 	p.integer(AnnotationMax, &s.Max, 0, maxReplicas)
+	p.misplaced(labels, annotations)
 	if s.Max > 0 && s.Min > s.Max {
 		p.problem(AnnotationMin, strconv.Itoa(s.Min), fmt.Sprintf("no more than the maximum, %d", s.Max))
 		s.Min = s.Max
 	}
 	return s, p.problems
+}
+
+// settings are the annotations of a farm.
+var settings = []string{AnnotationSlots, AnnotationDeadline, AnnotationTarget, AnnotationTimeout, AnnotationService,
+	AnnotationPolicy, AnnotationInterval, AnnotationMin, AnnotationMax, AnnotationBudget}
+
+// misplaced finds settings that would be ignored without a word: those written
+// as labels, and misspelt ones. Annotations of the local platform are not ours.
+func (p *parser) misplaced(labels, annotations map[string]string) {
+	for _, name := range settings {
+		if v, ok := labels[name]; ok {
+			p.problem(name, v, "it as an annotation, not as a label")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		short, ours := strings.CutPrefix(name, "farmhand.")
+		if ours && !strings.Contains(short, ".") && !slices.Contains(settings, name) {
+			what := "one of " + strings.Join(settings, ", ")
+			if name == LabelWorker {
+				what = "it as a label, not as an annotation"
+			}
+			p.problem(clipText(name, 60), annotations[name], what)
+		}
+	}
 }
 
 type parser struct {

@@ -57,6 +57,34 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
+// What would be ignored without a word is named.
+func TestMisplacedSettings(t *testing.T) {
+	for name, c := range map[string]struct{ labels, annotations map[string]string }{
+		"farmhand.slots":  {labels: map[string]string{"farmhand.slots": "4"}},
+		"farmhand.slot":   {annotations: map[string]string{"farmhand.slot": "4"}},
+		"farmhand.worker": {annotations: map[string]string{"farmhand.worker": "true"}},
+	} {
+		s, problems := skeleton.ParseSettings(c.labels, c.annotations)
+		if len(problems) != 1 || !strings.HasPrefix(problems[0], name+": ") || s.Slots != 1 {
+			t.Errorf("%s: %q", name, problems)
+		}
+	}
+	if _, problems := skeleton.ParseSettings(map[string]string{"farmhand.worker": "true"}, map[string]string{"farmhand.local.command": "x", "topic": "y"}); len(problems) > 0 {
+		t.Errorf("%q", problems)
+	}
+}
+
+func TestIsWorker(t *testing.T) {
+	for v, want := range map[string]bool{"true": true, "True": true, " true ": true, "false": false, "": false, "yes": false} {
+		if skeleton.IsWorker(map[string]string{"farmhand.worker": v}) != want {
+			t.Errorf("%q", v)
+		}
+	}
+	if skeleton.IsWorker(nil) {
+		t.Error("without labels")
+	}
+}
+
 func TestDeadlineAsFactor(t *testing.T) {
 	s, _ := skeleton.ParseSettings(nil, map[string]string{"farmhand.deadline": "2x", "farmhand.service": "40ms"})
 	if got := s.EffectiveDeadline(); got != 80*time.Millisecond {
@@ -81,12 +109,20 @@ func TestWindow(t *testing.T) {
 }
 
 func FuzzParseSettings(f *testing.F) {
-	f.Add("150ms", "4", "0.95")
-	f.Add("2x", "", "1e309")
-	f.Fuzz(func(t *testing.T, deadline, slots, target string) {
-		s, _ := skeleton.ParseSettings(nil, map[string]string{"farmhand.deadline": deadline, "farmhand.slots": slots, "farmhand.target": target})
-		if s.Slots < 1 || !(s.Target > 0 && s.Target <= 1) || s.Deadline < 0 || s.EffectiveDeadline() < 0 {
+	f.Add("farmhand.deadline", "150ms", "4", "0.95", "2")
+	f.Add("farmhand.budget", "2x", "", "1e309", "-1")
+	f.Add("farmhand.service", "1µs", "1000", "0x1p-2", "10000")
+	f.Fuzz(func(t *testing.T, name, value, slots, target, scale string) {
+		s, problems := skeleton.ParseSettings(map[string]string{"com.openfaas.scale.min": scale, "com.openfaas.scale.max": scale},
+			map[string]string{"farmhand.slots": slots, "farmhand.target": target, "farmhand.min": value, name: value})
+		if s.Slots < 1 || s.Slots > 1000 || !(s.Target > 0 && s.Target <= 1) || s.Deadline < 0 || s.EffectiveDeadline() < 0 || s.Timeout <= 0 ||
+			s.Interval < time.Second || s.Min < 0 || s.Max < 0 || s.Max > 0 && s.Min > s.Max || !(s.Budget >= 0) {
 			t.Errorf("%+v", s)
+		}
+		for _, p := range problems {
+			if len(p) > 500 {
+				t.Errorf("a problem of %d bytes", len(p))
+			}
 		}
 	})
 }
