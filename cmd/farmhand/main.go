@@ -64,7 +64,6 @@ func rootCmd() *cobra.Command {
 	})
 	root.AddCommand(
 		upCmd(), downCmd(), statusCmd(),
-		upCmd(), downCmd(), statusCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		benchCmd(),
 	)

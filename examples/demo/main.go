@@ -35,9 +35,9 @@ func main() {
 const replicas = 4
 
 func demo(ctx context.Context, bin, images string, short bool) (err error) {
-	tasks, paths := 2000, 400_000
+	tasks, paths := 2000, 2_000_000
 	if short {
-		paths = 60_000
+		paths = 400_000
 	}
 	farm, err := up(ctx, bin)
 	if err != nil {
