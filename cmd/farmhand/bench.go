@@ -15,7 +15,7 @@ import (
 
 func benchCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
-	cmd.AddCommand(benchQueueCmd())
+	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd())
 	return cmd
 }
 
@@ -42,6 +42,32 @@ func benchQueueCmd() *cobra.Command {
 	f.IntVar(&c.Window, "window", c.Window, "live leases at most")
 	f.IntVar(&c.Runs, "runs", c.Runs, "counted runs of each side")
 	f.StringVar(&c.Peer, "asynq", "", "program that does the same with asynq (default: built from bench/)")
+	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func benchDispatchCmd() *cobra.Command {
+	c := bench.DispatchConfig{Stack: "stack.yml", Replicas: 4, Tasks: 5000, Runs: 5, Open: 5 * time.Second}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "dispatch", Short: "The way of a task through gateway, dispatcher and worker processes", Args: exactly(),
+		Example: "  farmhand bench dispatch --prebuilt bin/functions --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			r, err := bench.Dispatch(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, r, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Stack, "stack", c.Stack, "stack file")
+	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of built functions (default: they are built)")
+	f.IntVar(&c.Replicas, "replicas", c.Replicas, "workers")
+	f.IntVar(&c.Tasks, "tasks", c.Tasks, "tasks of a capacity run")
+	f.IntVar(&c.Runs, "runs", c.Runs, "counted runs")
 	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
