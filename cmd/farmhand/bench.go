@@ -15,7 +15,7 @@ import (
 
 func benchCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
-	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd())
+	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd())
 	return cmd
 }
 
@@ -62,6 +62,12 @@ func benchDispatchCmd() *cobra.Command {
 			return printReport(cmd, r, asJSON)
 		},
 	}
+	dispatchFlags(cmd, &c)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func dispatchFlags(cmd *cobra.Command, c *bench.DispatchConfig) {
 	f := cmd.Flags()
 	f.StringVar(&c.Stack, "stack", c.Stack, "stack file")
 	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of built functions (default: they are built)")
@@ -69,6 +75,27 @@ func benchDispatchCmd() *cobra.Command {
 	f.IntVar(&c.Tasks, "tasks", c.Tasks, "tasks of a capacity run")
 	f.IntVar(&c.Runs, "runs", c.Runs, "counted runs")
 	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
+}
+
+func benchFootprintCmd() *cobra.Command {
+	c := bench.FootprintConfig{Tasks: 100_000, Images: 2000, Bytes: 2 << 20, Idle: 20 * time.Second}
+	c.Dispatch = bench.DispatchConfig{Stack: "stack.yml", Replicas: 4, Tasks: 5000, Runs: 5}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "footprint", Short: "Processor at rest, memory under large jobs, size and start of a function", Args: exactly(),
+		Example: "  farmhand bench footprint --prebuilt bin/functions",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := bench.Footprint(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, r, asJSON)
+		},
+	}
+	dispatchFlags(cmd, &c.Dispatch)
+	f := cmd.Flags()
+	f.IntVar(&c.Images, "images", c.Images, "images streamed; 0 leaves them out")
+	f.IntVar(&c.Bytes, "image-bytes", c.Bytes, "size of an image, about")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
