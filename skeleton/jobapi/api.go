@@ -168,6 +168,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			At("tasks", "send pieces: an open job, POST /jobs/{id}/tasks for each piece, then POST /jobs/{id}/close")
 	case errors.Is(err, ledger.ErrGone):
 		p = problem.New(http.StatusRequestTimeout, "too-slow", "the submission was silent for too long and was given up; nothing was accepted").At("body", "send it again")
+	case errors.Is(err, ledger.ErrSchema):
+		a.cfg.Log.Error("the data in Redis is newer than this program", "error", err)
+		p = problem.New(http.StatusServiceUnavailable, "store-newer", "the data in Redis is of a newer version than this dispatcher").At("function", "deploy the newer dispatcher").After(time.Minute)
 	default:
 		a.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}

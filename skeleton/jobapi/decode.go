@@ -19,12 +19,15 @@ type sink func(skeleton.NewTask) error
 // malformed is a body that is not what its type says, or that did not come.
 func malformed(field string, err error) error {
 	var known *problem.Problem
+	var long overlong
 	var syntax *json.SyntaxError
 	var silent net.Error
 	detail := err.Error()
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &long):
+		return tooLarge(field, int(long))
 	case errors.As(err, &silent) && silent.Timeout():
 		return problem.New(http.StatusRequestTimeout, "too-slow", fmt.Sprintf("the body stopped coming for %s; nothing was accepted", silence)).
 			At("body", "send it again")
@@ -40,6 +43,12 @@ func tooLarge(field string, limit int) *problem.Problem {
 	return problem.New(http.StatusRequestEntityTooLarge, "body-too-large", fmt.Sprintf("it is larger than %d bytes", limit)).
 		At(field, "store large input elsewhere and send a reference, or raise farmhand_max_body")
 }
+
+// overlong is the limit that an element exceeds.
+type overlong int
+
+// Error implements error.
+func (o overlong) Error() string { return fmt.Sprintf("larger than %d bytes", int(o)) }
 
 // slack is what may stand around a body: the other fields of an item, spaces.
 const slack = 64 << 10
@@ -64,7 +73,7 @@ func (d *document) Read(b []byte) (int, error) {
 	most := int64(d.limit) + int64(d.limit)/3 + slack // base64 takes four bytes for three
 	left := d.InputOffset() + most - d.read
 	if left <= 0 {
-		return 0, tooLarge("tasks", d.limit)
+		return 0, overlong(d.limit)
 	}
 	n, err := d.body.Read(b[:min(int64(len(b)), left)])
 	d.read += int64(n)

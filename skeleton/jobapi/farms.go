@@ -1,8 +1,7 @@
 package jobapi
 
 import (
-	"encoding/json"
-	"errors"
+	"bytes"
 	"io"
 	"net/http"
 	"time"
@@ -96,11 +95,15 @@ func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(r.URL.Query().Get("limit"), 100, 1000)
+	q := r.URL.Query()
+	if err := onlyParameters(q, "after", "limit"); err != nil {
+		return err
+	}
+	limit, err := limitOf(q.Get("limit"), 100, 1000)
 	if err != nil {
 		return err
 	}
-	letters, next, err := l.Dead(r.Context(), r.URL.Query().Get("after"), limit)
+	letters, next, err := l.Dead(r.Context(), q.Get("after"), limit)
 	if err != nil {
 		return err
 	}
@@ -130,11 +133,9 @@ func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var req Redrive
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&req); err != nil && !errors.Is(err, io.EOF) {
-		return malformed("body", err)
+	req, err := readRedrive(r.Body)
+	if err != nil {
+		return err
 	}
 	if req.Limit == 0 {
 		req.Limit = maxRedrive
@@ -152,4 +153,25 @@ func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, http.StatusOK, Redriven{Redriven: n})
+}
+
+// readRedrive reads the body of a redrive; no body at all is an empty one.
+func readRedrive(body io.Reader) (req Redrive, err error) {
+	raw, err := readBody(body, "body", 1<<20)
+	if err != nil || len(raw) == 0 {
+		return req, err
+	}
+	d := newDocument(bytes.NewReader(raw), len(raw))
+	fields := map[string]any{"refs": &req.Refs, "all": &req.All, "limit": &req.Limit}
+	err = d.members("body", func(name string) error {
+		into, ok := fields[name]
+		if !ok {
+			return bad(name, "there is no such field", "use refs, or all and limit")
+		}
+		if err := d.Decode(into); err != nil {
+			return malformed(name, err)
+		}
+		return nil
+	})
+	return req, err
 }

@@ -2,6 +2,7 @@ package jobapi
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ type JobList struct {
 // listJobs serves GET /jobs, newest first, of one worker or of all.
 func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
+	if err := onlyParameters(q, "worker", "after", "limit"); err != nil {
+		return err
+	}
 	limit, err := limitOf(q.Get("limit"), 100, 1000)
 	if err != nil {
 		return err
@@ -65,6 +69,17 @@ func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
 		list.Jobs = append(list.Jobs, a.view(j))
 	}
 	return reply(w, http.StatusOK, list)
+}
+
+// onlyParameters refuses query parameters that are not listed: one that is
+// misspelt must not be ignored.
+func onlyParameters(q url.Values, known ...string) error {
+	for name := range q {
+		if !slices.Contains(known, name) {
+			return bad(name, "there is no such parameter", "use "+strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 func limitOf(v string, standard, most int) (int, error) {

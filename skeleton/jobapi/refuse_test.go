@@ -7,14 +7,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
 	"farmhand/internal/redistest"
-	"farmhand/skeleton"
 	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/ledger/redisledger"
 )
 
 // Every bad request gets a problem that names field and fix, and nothing of it
@@ -60,6 +62,15 @@ func TestBadRequests(t *testing.T) {
 		"wait too long":            {"/jobs?worker=echo&wait=1h", lines, "1\n", 422, "wait", 0, 0},
 		"oversize body":            {"/jobs?worker=echo", "image/png", strings.Repeat("x", 1001), 413, "body", 0, 0},
 		"oversize task":            {"/jobs", doc, `{"worker":"echo","tasks":[1,"` + strings.Repeat("x", 1001) + `"]}`, 413, "tasks", 0, 2},
+		"no body in an item":       {"/jobs", doc, `{"worker":"echo","items":[{"key":"a"}]}`, 422, "body", 0, 1},
+		"two bodies in an item":    {"/jobs", doc, `{"worker":"echo","items":[{"body":1,"body_base64":"AA=="}]}`, 422, "body", 0, 1},
+		"item is no object":        {"/jobs", doc, `{"worker":"echo","items":[{"body":1},7]}`, 400, "items", 0, 2},
+		"type is no media type":    {"/jobs", doc, `{"worker":"echo","items":[{"body_base64":"AA==","type":"a\r\nb"}]}`, 422, "type", 0, 1},
+		"bad item on line 2":       {"/jobs?worker=echo&items=1", lines, "{\"body\":1}\n{\"body\":1,\"class\":99}\n", 422, "class", 2, 0},
+		"negative item deadline":   {"/jobs", doc, `{"worker":"echo","items":[{"body":1,"deadline":"-1s"}]}`, 422, "deadline", 0, 1},
+		"deadline and due":         {"/jobs?worker=echo&deadline=1s&due=2030-01-01T00:00:00Z", lines, "1\n", 422, "due|deadline", 0, 0},
+		"an endless element":       {"/jobs", doc, `{"worker":"echo","tasks":["` + strings.Repeat("x", 1<<20), 413, "tasks", 0, 1},
+		"an endless option":        {"/jobs", doc, `{"worker":"` + strings.Repeat("x", 1<<20), 413, "worker", 0, 0},
 		"bad base64":               {"/jobs", doc, `{"worker":"echo","items":[{"body_base64":"%%%"}]}`, 422, "body_base64", 0, 1},
 		"more than the queue":      {"/jobs?worker=echo", lines, strings.Repeat("1\n", 51), 413, "tasks", 0, 0},
 		"form without a boundary":  {"/jobs?worker=echo", "multipart/form-data", "x", 400, "Content-Type", 0, 0},
@@ -69,7 +80,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, p := b.refused("POST", c.path, strings.NewReader(c.body), "Content-Type: "+c.media)
-			if code != c.status || p.Field != c.field || p.Fix == "" || p.Detail == "" {
+			if code != c.status || !strings.Contains("|"+c.field+"|", "|"+p.Field+"|") || p.Fix == "" || p.Detail == "" {
 				t.Errorf("%d %+v", code, p)
 			}
 			if p.Line != c.line || (p.Index == nil) != (c.index == 0) || (p.Index != nil && *p.Index != c.index-1) {
@@ -91,7 +102,32 @@ func TestBadRequests(t *testing.T) {
 	if code, p := b.refused("GET", "/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?cursor=-1", nil); code != 422 || p.Field != "cursor" {
 		t.Errorf("%d %+v", code, p)
 	}
-	for _, body := range []string{`{}`, `{"all":true,"refs":["x"]}`, `{"all":true,"limit":-1}`, `{"everything":true}`, `{`} {
+	if code, p := b.refused("POST", "/jobs?worker=echo", strings.NewReader("x"), "Idempotency-Key: "+strings.Repeat("k", 201)); code != 422 || p.Field != "Idempotency-Key" {
+		t.Errorf("%d %+v", code, p)
+	}
+	for _, c := range []struct {
+		path, field string
+		status      int
+	}{
+		{"/jobs/nonsense", "job", 404},
+		{"/jobs/echo~01arz3ndektsv4rrffq69g5fav", "job", 404},
+		{"/jobs/ec%7Bho~01ARZ3NDEKTSV4RRFFQ69G5FAV", "job", 404},
+		{"/?job=echo~1", "job", 404},
+		{"/jobs?after=x", "after", 422},
+		{"/jobs?limit=0", "limit", 422},
+		{"/jobs?curser=1", "curser", 422},
+		{"/jobs?worker=nobody", "worker", 404},
+		{"/farms/nobody", "worker", 404},
+		{"/farms/echo/dead?limit=x", "limit", 422},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV", "job", 404},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?follow=maybe", "follow", 422},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?order=1", "order", 422},
+	} {
+		if code, p := b.refused("GET", c.path, nil); code != c.status || p.Field != c.field || p.Fix == "" {
+			t.Errorf("GET %s: %d %+v", c.path, code, p)
+		}
+	}
+	for _, body := range []string{`{}`, `{"all":true,"all":true}`, `{"refs":"x"}`, `{"all":true} 1`, `{"all":true,"refs":["x"]}`, `{"all":true,"limit":-1}`, `{"everything":true}`, `{`} {
 		if code, p := b.refused("POST", "/farms/echo/dead/redrive", strings.NewReader(body)); code < 400 || code >= 500 || p.Fix == "" {
 			t.Errorf("redrive %s: %d %+v", body, code, p)
 		}
@@ -146,14 +182,24 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
+// A function without the label is not in the roster: the problem names the
+// label and the farms there are.
+func TestNotAWorker(t *testing.T) {
+	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
+	code, p := b.refused("POST", "/jobs?worker=figlet", strings.NewReader("x"))
+	if code != 404 || p.Field != "worker" || !strings.Contains(p.Fix, `farmhand.worker: "true"`) || fmt.Sprint(p.Extra) != "map[known:[echo]]" {
+		t.Errorf("%d %+v", code, p)
+	}
+}
+
 // A controller that never published is said to be the cause.
 func TestNoRoster(t *testing.T) {
-	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
-	if err := b.store.PublishRoster(context.Background(), skeleton.Roster{}); err != nil {
-		t.Fatal(err)
-	}
-	if code, p := b.refused("POST", "/jobs?worker=echo", strings.NewReader("x")); code != 404 || p.Field != "worker" {
-		t.Errorf("%d %+v", code, p)
+	store := redisledger.New(redistest.Client(t, redistest.Start(t)), redisledger.Options{})
+	t.Cleanup(store.Close)
+	w := httptest.NewRecorder()
+	jobapi.New(jobapi.Config{Store: store}).ServeHTTP(w, httptest.NewRequest("POST", "/jobs?worker=echo", strings.NewReader("x")))
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "controller") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
@@ -161,9 +207,8 @@ func TestNoRoster(t *testing.T) {
 // 64 MB.
 func TestLargeSubmissionIsStreamed(t *testing.T) {
 	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
-	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := memory()
 	r, w := io.Pipe()
 	go func() {
 		line := []byte(`{"spot":100,"strike":105,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":1000,"seed":7}` + "\n")
@@ -187,12 +232,18 @@ func TestLargeSubmissionIsStreamed(t *testing.T) {
 	if resp.StatusCode != 201 {
 		t.Fatalf("%d", resp.StatusCode)
 	}
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.Sys) - int64(before.Sys); grown > 64<<20 {
+	if grown := memory() - before; grown > 64<<20 {
 		t.Errorf("the process grew by %d MB", grown>>20)
 	}
 	j, err := b.store.Farm("echo").Jobs(context.Background(), "", 1)
 	if err != nil || len(j) != 1 || j[0].Total != 100_000 {
 		t.Errorf("%+v %v", j, err)
 	}
+}
+
+// memory is what the process has from the operating system and did not return.
+func memory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64()) - int64(samples[1].Value.Uint64())
 }

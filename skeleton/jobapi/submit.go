@@ -19,18 +19,6 @@ const (
 	chunkBytes = 1 << 20
 )
 
-// Submitted is the answer to a submission.
-type Submitted struct {
-	Job        JobView  `json:"job"`
-	First      int      `json:"first"`      // index of the first task of this submission
-	Tasks      int      `json:"tasks"`      // tasks accepted
-	Duplicates int      `json:"duplicates"` // tasks left out: the farm knows their key
-	Repeated   bool     `json:"repeated,omitempty"`
-	Durability string   `json:"durability"`
-	Results    []Result `json:"results,omitempty"` // with wait, when the job has ended
-	Cursor     int      `json:"cursor,omitempty"`  // with wait: where the results go on
-}
-
 // submit serves POST /jobs: a new job.
 func (a *API) submit(w http.ResponseWriter, r *http.Request) error {
 	return a.receive(w, r, "")
@@ -57,8 +45,8 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error 
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return problem.New(http.StatusUnsupportedMediaType, "encoded", "encoded bodies are not taken").At("Content-Encoding", "send the body as it is")
 	}
-	if key := r.Header.Get("Idempotency-Key"); len(key) > skeleton.MaxKey {
-		return bad("Idempotency-Key", "the key is too long", fmt.Sprintf("at most %d bytes", skeleton.MaxKey))
+	if key := r.Header.Get("Idempotency-Key"); len(key) > skeleton.MaxKey || !plain(key) {
+		return bad("Idempotency-Key", "the key is not valid", fmt.Sprintf("at most %d bytes of text", skeleton.MaxKey))
 	}
 	query := r.URL.Query()
 	o, err := fromQuery(query)
@@ -73,8 +61,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error 
 	}
 	// The body may take longer to come than the server's read timeout: what
 	// counts is that it keeps coming.
-	body := &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
-	r.Body = body
+	r.Body = &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
 	s := &submission{api: a, r: r, job: job, o: o}
 	if err := s.run(items); err != nil {
 		s.abort()
@@ -115,10 +102,7 @@ func (s *submission) run(items bool) error {
 // begin checks the options, all of which are known now, and opens the stage.
 func (s *submission) begin() error {
 	ctx := s.r.Context()
-	var sub ledger.Submission
-	if key := s.r.Header.Get("Idempotency-Key"); key != "" {
-		sub.Key = key
-	}
+	sub := ledger.Submission{Key: s.r.Header.Get("Idempotency-Key")}
 	farm := s.o.worker
 	if s.job != "" {
 		name, ok := splitJob(s.job)
@@ -188,85 +172,6 @@ func (s *submission) abort() {
 	defer cancel()
 	if err := s.stage.Abort(ctx); err != nil {
 		s.api.cfg.Log.Warn("a stage is left to the sweeper", "job", s.job, "error", err)
-	}
-}
-
-func (s *submission) commit(w http.ResponseWriter) error {
-	// The whole body is here: from now on the client's going away is no reason
-	// to leave it undecided.
-	ctx := context.WithoutCancel(s.r.Context())
-	receipt, err := s.stage.Commit(ctx)
-	if err != nil {
-		s.abort()
-		return err
-	}
-	answer := Submitted{Job: s.api.view(receipt.Job), First: receipt.First, Tasks: receipt.Tasks, Duplicates: receipt.Duplicates,
-		Repeated: receipt.Repeated, Durability: s.api.durable(ctx)}
-	status := http.StatusCreated
-	if receipt.Repeated {
-		status = http.StatusOK
-	}
-	if s.o.wait > 0 {
-		l, err := s.api.job(receipt.Job.ID)
-		if err != nil {
-			return err
-		}
-		ended, err := s.api.waitFor(s.r.Context(), l, receipt.Job.ID, s.o.wait)
-		if err != nil {
-			return err
-		}
-		status = http.StatusAccepted
-		if ended {
-			status = http.StatusOK
-			page, err := l.Results(s.r.Context(), receipt.Job.ID, ledger.Query{Ordered: s.o.ordered})
-			if err != nil {
-				return err
-			}
-			answer.Job, answer.Cursor = s.api.view(page.Job), page.Next
-			for _, res := range page.Results {
-				answer.Results = append(answer.Results, resultView(res))
-			}
-		}
-	}
-	w.Header().Set("Location", "jobs/"+receipt.Job.ID)
-	return reply(w, status, answer)
-}
-
-// waitFor holds until the job has ended, the time is over, or the process is
-// asked to end.
-func (a *API) waitFor(ctx context.Context, l ledger.Ledger, job string, d time.Duration) (ended bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	stop := context.AfterFunc(a.closing, cancel)
-	defer stop()
-	changed := make(chan struct{}, 1)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		_ = l.WatchJob(ctx, job, func() { // ends with the context
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})
-	}()
-	defer func() { cancel(); <-watching }()
-	for {
-		j, err := l.Job(ctx, job)
-		if ctx.Err() != nil {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if !j.Ended.IsZero() {
-			return true, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, nil
-		case <-changed:
-		}
 	}
 }
 
