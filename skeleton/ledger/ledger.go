@@ -201,7 +201,8 @@ type Submission struct {
 
 // Stage collects the tasks of a submission. It belongs to one goroutine.
 type Stage interface {
-	// Add stages tasks. ErrFull, ErrTooLarge: the limits of the farm; ErrGone.
+	// Add stages tasks; it may keep their bodies until Commit. ErrFull,
+	// ErrTooLarge: the limits of the farm; ErrGone.
 	Add(ctx context.Context, tasks []skeleton.NewTask) error
 	// Commit makes all tasks visible at once. A repeated Submission.Key commits
 	// nothing and returns the first receipt with Repeated set.

@@ -83,7 +83,7 @@ func (l *farm) lease(runs map[string]runInfo, ref, charged, record string) (ledg
 		return lease, err
 	}
 	failures, lost, _ := strings.Cut(charged, ",")
-	t.Attempt, _ = strconv.Atoi(failures) // written by our own script
+	t.Attempt, _ = strconv.Atoi(failures) // written by our own script, or empty
 	t.Attempt++
 	t.Lost, _ = strconv.Atoi(lost)
 	t.Farm, t.Job, t.Index = l.name, l.id(r.job), r.idx+off-r.off
@@ -125,10 +125,10 @@ var standings = map[string]ledger.Standing{"h": ledger.Held, "l": ledger.WasLost
 
 // Renew implements ledger.Dispatch.
 func (l *farm) Renew(ctx context.Context, leases []ledger.Lease) ([]ledger.Standing, error) {
-	args := make([]any, 0, 1+3*len(leases))
+	args := make([]any, 0, 1+2*len(leases))
 	args = append(args, ledger.LeaseTime.Microseconds())
 	for _, lease := range leases {
-		args = append(args, lease.Ref, lease.Fence, lease.Timeout.Microseconds())
+		args = append(args, token(lease), lease.Timeout.Microseconds())
 	}
 	answers, err := l.run(ctx, scriptRenew, args...).StringSlice()
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Out
 func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy int) (c call, order []int, err error) {
 	limits := l.store.limits
 	order = make([]int, 0, len(outcomes))
-	args := make([]any, 0, 5+6*len(outcomes))
+	args := make([]any, 0, 5+5*len(outcomes))
 	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0)
 	var large []int
 	for i, o := range outcomes {
@@ -194,7 +194,7 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 		if len(o.Body) > ledger.MaxInline {
 			large = append(large, i)
 		}
-		args = append(args, o.Lease.Ref, o.Lease.Fence, o.Lease.Index, o.Lease.Size, len(o.Body), record)
+		args = append(args, token(o.Lease), o.Lease.Index, o.Lease.Size, len(o.Body), record)
 	}
 	args[4] = len(order)
 	for i, o := range outcomes {
@@ -206,7 +206,7 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 		if err != nil {
 			return c, nil, fmt.Errorf("redisledger: outcome: %w", err)
 		}
-		args = append(args, o.Lease.Ref, o.Lease.Fence, string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
+		args = append(args, token(o.Lease), string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
 	}
 	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large)
 }
@@ -224,8 +224,17 @@ func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
 	return s, nil
 }
 
-// resultName is where a large result stands, below r:.
-func resultName(l ledger.Lease) string { return l.Ref + ":" + strconv.FormatInt(l.Fence, 10) }
+// token is a lease as the scripts know it: ref,fence,failures,lost,taken. It is
+// also where a large result stands, below r:.
+func token(l ledger.Lease) string {
+	b := make([]byte, 0, 64)
+	b = append(b, l.Ref...)
+	for _, n := range []int64{l.Fence, int64(l.Attempt - 1), int64(l.Lost), l.Taken.UnixMicro()} {
+		b = append(b, ',')
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(b)
+}
 
 // putResults writes large results under the fences of their leases, before
 // Settle links them. The sweeper removes what never gets linked.
@@ -240,7 +249,7 @@ func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large 
 	stamp := now.Add(l.store.shift()).UnixMicro()
 	pipe := l.store.rdb.Pipeline()
 	for _, i := range large {
-		name := resultName(outcomes[i].Lease)
+		name := token(outcomes[i].Lease)
 		pipe.ZAdd(ctx, l.key("loose"), member(stamp, name))
 		pipe.Set(ctx, l.key("r", name), outcomes[i].Body, 0)
 	}

@@ -129,6 +129,19 @@ func (l *farm) cancel(ctx context.Context, unit string) error {
 	for _, r := range runs {
 		ours[r] = true
 	}
+	leases, err := l.store.rdb.ZRange(ctx, l.key("leases"), 0, -1).Result()
+	if err != nil {
+		return check("cancel", err)
+	}
+	args := []any{keep, keepDead, ""}
+	for _, lease := range leases {
+		if run, _, ok := strings.Cut(lease, "."); ok && ours[run] {
+			args = append(args, lease)
+		}
+	}
+	if err := l.cancelAll(ctx, args); err != nil {
+		return err
+	}
 	var cursor uint64
 	for {
 		page, next, err := l.store.rdb.HScan(ctx, l.key("live"), cursor, "", ledger.MaxBatch).Result()
@@ -145,14 +158,18 @@ func (l *farm) cancel(ctx context.Context, unit string) error {
 			args[2] = unit // the last page: the cancellation is complete
 		}
 		if len(args) > 3 || next == 0 {
-			if err := l.run(ctx, scriptCancelRefs, args...).Err(); err != nil {
-				return check("cancel", err)
+			if err := l.cancelAll(ctx, args); err != nil {
+				return err
 			}
 		}
 		if cursor = next; cursor == 0 {
 			return nil
 		}
 	}
+}
+
+func (l *farm) cancelAll(ctx context.Context, args []any) error {
+	return check("cancel", l.run(ctx, scriptCancelRefs, args...).Err())
 }
 
 // WatchJob implements ledger.Producer.

@@ -69,8 +69,7 @@ func decodeTask(raw string, t *skeleton.Task) error {
 }
 
 // resultHead is the second line of a stored result; the first is written by the
-// script: state,finished,accepted,late,taken (done) or state,finished,accepted,
-// late,ref (dead).
+// script: state,finished,accepted,late,ref (ref only of a dead letter).
 type resultHead struct {
 	Status  int    `json:"s,omitempty"`
 	Type    string `json:"t,omitempty"`
@@ -79,7 +78,7 @@ type resultHead struct {
 	Attempt int    `json:"a,omitempty"`
 	Lost    int    `json:"l,omitempty"`
 	Service int64  `json:"v,omitempty"` // µs
-	Waited  int64  `json:"w,omitempty"` // µs, lease taken → hand-over
+	Wait    int64  `json:"w,omitempty"` // µs, accepted → hand-over
 	Size    int    `json:"n,omitempty"` // of a large result
 	Name    string `json:"x,omitempty"` // its key below r:
 }
@@ -87,10 +86,10 @@ type resultHead struct {
 // encodeResult makes the part of a stored result that a dispatcher knows.
 func encodeResult(o ledger.Outcome) ([]byte, error) {
 	head := resultHead{Status: o.Status, Type: o.Type, Key: o.Lease.Key, Attempt: o.Lease.Attempt, Lost: o.Lease.Lost,
-		Service: o.Service.Microseconds(), Waited: o.Waited.Microseconds()}
+		Service: o.Service.Microseconds(), Wait: (o.Lease.Taken.Sub(o.Lease.Accepted) + o.Waited).Microseconds()}
 	inline := len(o.Body) <= ledger.MaxInline
 	if !inline {
-		head.Size, head.Name = len(o.Body), resultName(o.Lease)
+		head.Size, head.Name = len(o.Body), token(o.Lease)
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {
@@ -127,7 +126,7 @@ func decodeResult(raw string, index int) (r skeleton.Result, name, ref string, e
 		r.State, ref = skeleton.Dead, f[4]
 		return r, "", ref, nil
 	}
-	r.Wait = micros(f[4]).Sub(accepted) + time.Duration(h.Waited)*time.Microsecond
+	r.Wait = time.Duration(h.Wait) * time.Microsecond
 	return r, h.Name, "", nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/redis/go-redis/v9"
 
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
@@ -26,7 +27,13 @@ type stage struct {
 	bytes int
 	begun bool
 	over  bool
+
+	pending      []skeleton.NewTask // not written yet
+	pendingBytes int
 }
+
+// batchBytes is how much is written in one round trip, about.
+const batchBytes = 1 << 20
 
 // stagedRun is a stretch of tasks that differ in nothing the queue looks at.
 type stagedRun struct {
@@ -63,61 +70,74 @@ func (l *farm) Stage(_ context.Context, sub ledger.Submission) (ledger.Stage, er
 	return &stage{l: l, sub: sub, unit: unit, piece: ulid.Make().String()}, nil
 }
 
-// Add implements ledger.Stage.
+// Add implements ledger.Stage. It writes in batches; what is left goes out with
+// Commit, in one round trip for a small submission.
 func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
-	for len(tasks) > 0 {
-		n, bytes := 0, 0
-		for n < len(tasks) && n < ledger.MaxBatch && (n == 0 || bytes+len(tasks[n].Body) <= 4<<20) {
-			bytes += len(tasks[n].Body)
-			n++
+	limits := s.l.store.limits
+	for _, t := range tasks {
+		if s.tasks == limits.QueueTasks || s.bytes+len(t.Body) > limits.QueueBytes {
+			return ledger.ErrTooLarge
 		}
-		if err := s.add(ctx, tasks[:n], bytes); err != nil {
+		if err := s.note(t); err != nil {
 			return err
 		}
-		tasks = tasks[n:]
+		s.pending = append(s.pending, t)
+		s.pendingBytes += len(t.Body)
+		if len(s.pending) == ledger.MaxBatch || s.pendingBytes >= batchBytes {
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-func (s *stage) add(ctx context.Context, tasks []skeleton.NewTask, bytes int) error {
-	limits := s.l.store.limits
-	if s.tasks+len(tasks) > limits.QueueTasks || s.bytes+bytes > limits.QueueBytes {
-		return ledger.ErrTooLarge
-	}
-	first := 1
-	if s.begun {
-		first = 0
-	}
-	switch state, err := s.l.run(ctx, scriptTouch, s.piece, first, len(tasks), bytes, limits.QueueTasks, limits.QueueBytes, s.tasks).Text(); {
+// flush writes the pending tasks.
+func (s *stage) flush(ctx context.Context) error {
+	c := s.touch()
+	switch state, err := s.l.run(ctx, c.script, c.args...).Text(); {
 	case err != nil:
 		return check("stage", err)
-	case state == "GONE":
-		return ledger.ErrGone
-	case state == "FULL":
-		return ledger.ErrFull
+	case state != "ok":
+		return stageErrors[state]
 	}
 	s.begun = true
 	pipe := s.l.store.rdb.Pipeline()
-	fields := make([]any, 0, 2*len(tasks))
-	for _, t := range tasks {
+	if err := s.write(ctx, pipe); err != nil {
+		return err
+	}
+	_, err := pipe.Exec(ctx)
+	return check("stage", err)
+}
+
+// touch is the call that begins or continues the stage for the pending tasks.
+func (s *stage) touch() call {
+	limits := s.l.store.limits
+	return call{scriptTouch, []any{s.piece, flag(!s.begun), len(s.pending), s.pendingBytes, limits.QueueTasks, limits.QueueBytes, s.tasks - len(s.pending)}}
+}
+
+// write puts the pending tasks into a pipeline.
+func (s *stage) write(ctx context.Context, pipe redis.Pipeliner) error {
+	fields := make([]any, 0, 2*len(s.pending))
+	for i, t := range s.pending {
 		inline := len(t.Body) <= ledger.MaxInline
 		raw, err := encodeTask(t, inline)
 		if err != nil {
 			return err
 		}
-		off := place(s.tasks)
+		off := place(s.tasks - len(s.pending) + i)
 		if !inline {
 			pipe.Set(ctx, s.l.key("b", s.piece, off), t.Body, 0)
 			pipe.SAdd(ctx, s.l.key("x", s.piece), off)
 		}
 		fields = append(fields, off, raw)
-		if err := s.note(t); err != nil {
-			return err
-		}
 	}
-	pipe.HSet(ctx, s.l.key("p", s.piece), fields...)
-	_, err := pipe.Exec(ctx)
-	return check("stage", err)
+	if len(fields) > 0 {
+		pipe.HSet(ctx, s.l.key("p", s.piece), fields...)
+	}
+	clear(s.pending) // the bodies may go
+	s.pending, s.pendingBytes = s.pending[:0], 0
+	return nil
 }
 
 // place names a task inside its piece.
@@ -154,10 +174,9 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	for _, r := range s.runs {
 		args = append(args, r.off, r.n, r.shape.class, r.shape.tenant, r.shape.deadline.Microseconds(), r.shape.due, r.shape.attempts, flag(r.shape.noRetry))
 	}
-	args = append(args, s.keys...)
-	answer, err := s.l.run(ctx, scriptCommit, args...).Slice()
+	answer, err := s.send(ctx, call{scriptCommit, append(args, s.keys...)})
 	if err != nil {
-		return ledger.Receipt{}, check("commit", err)
+		return ledger.Receipt{}, err
 	}
 	switch answer[0] {
 	case "ok":
@@ -171,10 +190,52 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 		n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v } // written by our own script
 		return s.receipt(ctx, f[0], n(1), n(2), n(3), true)
 	}
-	return ledger.Receipt{}, commitErrors[answer[0].(string)]
+	return ledger.Receipt{}, stageErrors[answer[0].(string)]
 }
 
-var commitErrors = map[string]error{
+// send writes what is pending and commits, in one round trip. Where the stage
+// cannot be begun the commit finds it gone, and what was written is removed.
+func (s *stage) send(ctx context.Context, commit call) ([]any, error) {
+	pipe := s.l.store.rdb.Pipeline()
+	keys := []string{s.l.prefix}
+	touch := s.touch()
+	small := len(s.pending) > 0
+	var touched *redis.Cmd
+	if small {
+		touched = touch.script.EvalSha(ctx, pipe, keys, s.l.argv(touch.args)...)
+		s.begun = true
+		if err := s.write(ctx, pipe); err != nil {
+			return nil, err
+		}
+	}
+	done := commit.script.EvalSha(ctx, pipe, keys, s.l.argv(commit.args)...)
+	_, _ = pipe.Exec(ctx) // each command keeps its own error
+	if small {
+		unknown := redis.HasErrorPrefix(touched.Err(), "NOSCRIPT")
+		if unknown { // a server that was just started: what was written stands, begin now
+			touched = s.l.run(ctx, touch.script, touch.args...)
+		}
+		state, err := touched.Text()
+		if err != nil {
+			return nil, check("stage", err)
+		}
+		if state != "ok" {
+			s.over = true
+			return nil, errors.Join(stageErrors[state], s.l.shred(ctx, s.piece))
+		}
+		if unknown {
+			done = s.l.run(ctx, commit.script, commit.args...)
+		}
+	}
+	if redis.HasErrorPrefix(done.Err(), "NOSCRIPT") {
+		done = s.l.run(ctx, commit.script, commit.args...)
+	}
+	answer, err := done.Slice()
+	return answer, check("commit", err)
+}
+
+// What touch and commit refuse.
+var stageErrors = map[string]error{
 	"FULL": ledger.ErrFull, "TOOLARGE": ledger.ErrTooLarge, "GONE": ledger.ErrGone,
 	"EXISTS": ledger.ErrExists, "NOTFOUND": ledger.ErrNotFound, "CLOSED": ledger.ErrClosed,
 }

@@ -39,9 +39,6 @@ for i = 1, #all, 2 do if all[i] ~= '~' then
   local id, l = all[i], live(all[i + 1])
   if l.state == 'w' then
     if not singles[id] then problem('waiting task without entry ' .. id) end
-  elseif l.state == 'l' or l.state == 'x' then
-    if l.state == 'l' then leased = leased + 1 end
-    if not redis.call('ZSCORE', P .. 'leases', id) then problem('leased task without lease ' .. id) end
   elseif l.state == 'd' then
     delayed = delayed + 1
     if not redis.call('ZSCORE', P .. 'delayed', id) then problem('delayed task without delay ' .. id) end
@@ -50,6 +47,12 @@ for i = 1, #all, 2 do if all[i] ~= '~' then
     if not redis.call('ZSCORE', P .. 'dead', id) then problem('dead task without letter ' .. id) end
   end
 end end
+for _, lease in ipairs(redis.call('ZRANGE', P .. 'leases', 0, -1)) do
+  if lease ~= TILDE and string.sub(lease, 1, 1) ~= 'x' then
+    leased = leased + 1
+    if redis.call('HEXISTS', P .. 'live', refof(lease)) == 1 then problem('leased task that also waits ' .. lease) end
+  end
+end
 local sums = { 0, 0, 0, 0 }
 local kept, bytes = 0, 0
 for _, job in ipairs(redis.call('ZRANGE', P .. 'jobs', 0, -1)) do

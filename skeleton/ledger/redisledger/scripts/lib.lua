@@ -14,12 +14,13 @@
 --   ring:C       list    tenants with waiting entries in class C
 --   classes      set     classes with a ring
 --   age wait due zset    waiting entries by ageing instant, by arrival, by due
---   live         hash    ref → state,fence,failures,lost,taken of every task that left its
+--   leases       zset    lease → its end; a lease is ref,fence,failures,lost,taken, with an
+--                        x before it when its task was cancelled
+--   live         hash    ref → state,failures,lost of every task that left its run, holds no
+--                        lease and is not done (d delayed, w waiting again, D dead)
 --                        (here and in leases a long ~ keeps Redis from packing a small
 --                        collection, which would be searched from end to end)
---                        run and is not finished (l leased, x leased but cancelled,
---                        d delayed, w waiting again, D dead)
---   leases delayed dead  zset  ref → end of lease, end of delay, time of death
+--   delayed dead zset    ref → end of delay, time of death
 --   letters      hash    ref → dead letter (JSON)
 --   p:PIECE      hash    off → body record;  b:PIECE:off a large body;  x:PIECE set of those
 --   job:U        hash    the job;  :runs list  :pieces set  :keys set
@@ -142,12 +143,40 @@ local function pull(entry, r)
   if redis.call('EXISTS', q) == 0 then unring(r.class, r.tenant) end
 end
 
+-- A task that left its run and is not done: state, failures, lost.
 local function live(s)
-  local state, fence, failures, lost, taken = string.match(s, '^(%a),(%d+),(%d+),(%d+),(%d+)$')
-  return { state = state, fence = fence, failures = tonumber(failures), lost = tonumber(lost), taken = taken }
+  local state, failures, lost = string.match(s, '^(%a),(%d+),(%d+)$')
+  return { state = state, failures = tonumber(failures), lost = tonumber(lost) }
 end
 local function pack(l)
-  return table.concat({ l.state, l.fence, l.failures, l.lost, l.taken }, ',')
+  return l.state .. ',' .. l.failures .. ',' .. l.lost
+end
+
+-- A lease, taken apart. Its ref is its first 18 bytes.
+local function refof(lease) return string.sub(lease, 1, 18) end
+local function leaseof(lease)
+  local failures, lost, taken = string.match(lease, ',(%d+),(%d+),(%d+)$')
+  return { failures = tonumber(failures), lost = tonumber(lost), taken = tonumber(taken) }
+end
+-- standing says of each lease whether it stands (1), stands for a cancelled
+-- task (0), or does not stand (nil).
+local function standing(leases)
+  if #leases == 0 then return {} end
+  local out, gone, at = {}, {}, {}
+  for i, score in ipairs(redis.call('ZMSCORE', P .. 'leases', unpack(leases))) do
+    if score then
+      out[i] = 1
+    else
+      gone[#gone + 1] = 'x' .. leases[i]
+      at[#at + 1] = i
+    end
+  end
+  if #gone > 0 then
+    for k, score in ipairs(redis.call('ZMSCORE', P .. 'leases', unpack(gone))) do
+      if score then out[at[k]] = 0 end
+    end
+  end
+  return out
 end
 
 -- size of a stored body, from its record (header JSON, newline, body).
@@ -170,7 +199,7 @@ end
 -- die makes a dead letter of a task that holds no lease or delay any more.
 local function die(id, l, r, reason, status, answer, bytes)
   local idx = index(r, offof(id))
-  l.state, l.taken = 'D', NOW
+  l.state = 'D'
   redis.call('HSET', P .. 'live', id, pack(l))
   redis.call('ZADD', P .. 'dead', NOW, id)
   redis.call('HSET', P .. 'letters', id, cjson.encode({ ref = id, job = r.job, index = idx, reason = reason,
@@ -264,27 +293,24 @@ local function leased() return math.max(0, redis.call('ZCARD', P .. 'leases') - 
 
 -- lapse ends leases that are over; wake ends delays that are over.
 local function lapse(limit, budget)
-  local refs = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', NOW, 'LIMIT', 0, limit)
-  if #refs == 0 then return 0 end
-  redis.call('ZREM', P .. 'leases', unpack(refs))
-  local got, Rs = fetch(P .. 'live', refs), {}
-  for i, id in ipairs(refs) do Rs[i] = runof(id) end
+  local leases = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', NOW, 'LIMIT', 0, limit)
+  if #leases == 0 then return 0 end
+  redis.call('ZREM', P .. 'leases', unpack(leases))
+  local Rs = {}
+  for i, lease in ipairs(leases) do Rs[i] = runof(lease) end
   load(Rs)
-  for i, id in ipairs(refs) do
-    local l, r = live(got[i]), runs[runof(id)]
-    if l.state == 'x' then
-      redis.call('HDEL', P .. 'live', id)
-    else
+  for i, lease in ipairs(leases) do
+    if string.sub(lease, 1, 1) ~= 'x' then
+      local r = runs[Rs[i]]
       count('leased', -1); count('lapsed', 1)
       if r.cancelled then
-        redis.call('HDEL', P .. 'live', id)
         count('cancelled', 1); tally(r.job, 'cancelled', 1)
       else
-        lose(id, l, r, 0, budget)
+        lose(refof(lease), leaseof(lease), r, 0, budget)
       end
     end
   end
-  return #refs
+  return #leases
 end
 local function wake(limit)
   local refs = redis.call('ZRANGEBYSCORE', P .. 'delayed', '-inf', NOW, 'LIMIT', 0, limit)

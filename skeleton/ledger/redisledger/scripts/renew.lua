@@ -1,21 +1,19 @@
 -- renew: extend leases.
 --
--- ARGV  2 lease µs, 3… per lease: ref, fence, timeout µs (0 = none)
+-- ARGV  2 lease µs, 3… per lease: lease, timeout µs (0 = none)
 -- returns one of h (held) l (lost) c (cancelled) t (over its time) per lease
-local refs, out, set = {}, {}, {}
-for i = 3, #ARGV, 3 do refs[#refs + 1] = ARGV[i] end
-local lives = fetch(P .. 'live', refs)
-for k, id in ipairs(refs) do
-  local at = 3 + (k - 1) * 3
-  local l = lives[k] and live(lives[k])
-  if not l or l.fence ~= ARGV[at + 1] or (l.state ~= 'l' and l.state ~= 'x') or not redis.call('ZSCORE', P .. 'leases', id) then
+local leases, out, set = {}, {}, {}
+for i = 3, #ARGV, 2 do leases[#leases + 1] = ARGV[i] end
+local stands = standing(leases)
+for k, lease in ipairs(leases) do
+  local timeout = tonumber(ARGV[2 * k + 2])
+  if not stands[k] then
     out[k] = 'l'
   else
     set[#set + 1] = F(now + ARGV[2])
-    set[#set + 1] = id
-    local timeout = tonumber(ARGV[at + 2])
-    if l.state == 'x' then out[k] = 'c'
-    elseif timeout > 0 and now - l.taken > timeout then out[k] = 't'
+    set[#set + 1] = stands[k] == 1 and lease or 'x' .. lease
+    if stands[k] == 0 then out[k] = 'c'
+    elseif timeout > 0 and now - leaseof(lease).taken > timeout then out[k] = 't'
     else out[k] = 'h' end
   end
 end

@@ -1,33 +1,33 @@
 -- settle: end leases.
 --
 -- ARGV  2 busy answers, 3 retention µs, 4 retention with dead µs, 5 lost budget,
---       6 number of results, then per result: ref, fence, index, bytes of the body,
+--       6 number of results, then per result: lease, index, bytes of the body,
 --       bytes of the result, header JSON newline body (of a result over 4096
---       bytes only the header: it stands in r:ref:fence),
---       then per other outcome: ref, fence, kind, delay µs, bytes of the body,
+--       bytes only the header: it stands in r:lease),
+--       then per other outcome: lease, kind, delay µs, bytes of the body,
 --       header JSON, last answer
 -- returns {window, live, waiting, verdict …}
 local budget, results = tonumber(ARGV[5]), tonumber(ARGV[6])
-local refs, Rs, at = {}, {}, {}
+local leases, Rs, at = {}, {}, {}
 local pos = 7
 while ARGV[pos] do
-  local n = #refs + 1
-  refs[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
-  pos = pos + (n <= results and 6 or 7)
+  local n = #leases + 1
+  leases[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
+  pos = pos + (n <= results and 5 or 6)
 end
-local lives = fetch(P .. 'live', refs)
+local stands = standing(leases)
 load(Rs)
 
-local verdicts, over, finished = {}, {}, {}
+local verdicts, over = {}, {}
 local offs, large = {}, {}
 local out, res = {}, {} -- by job
-local settled = {}      -- a ref twice in one call: the second is refused
+local settled = {}      -- a lease twice in one call: the second is refused
 
 -- result accepts the result of a task whose lease is ended.
-local function result(i, id, r, taken)
+local function result(i, lease, r)
   local p = at[i]
-  local off, idx = offof(id), ARGV[p + 2]
-  local bytes, kept = tonumber(ARGV[p + 3]), tonumber(ARGV[p + 4])
+  local off, idx = offof(refof(lease)), ARGV[p + 1]
+  local bytes, kept = tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
   local late = (r.due > 0 and now > r.due) and 1 or 0
   local o, s = out[r.job], res[r.job]
   if not o then
@@ -37,7 +37,7 @@ local function result(i, id, r, taken)
   o[#o + 1] = idx
   local n = #s
   s[n + 1] = idx
-  s[n + 2] = table.concat({ 'D,', NOW, ',', r.accepted, ',', late, ',', taken, '\n', ARGV[p + 5] })
+  s[n + 2] = 'D,' .. NOW .. ',' .. r.accepted .. ',' .. late .. ',\n' .. ARGV[p + 4]
   r.done, r.late = (r.done or 0) + 1, (r.late or 0) + late
   r.bytes, r.kept = (r.bytes or 0) + bytes, (r.kept or 0) + kept
   local list = offs[r.piece]
@@ -45,59 +45,49 @@ local function result(i, id, r, taken)
   list[#list + 1] = off
   if bytes > 4096 then large[#large + 1] = { r.piece, off } end
   if kept > 4096 then
-    local name = id .. ':' .. ARGV[p + 1]
-    redis.call('ZREM', P .. 'loose', name)
-    redis.call('SADD', P .. 'job:' .. r.job .. ':x', name)
+    redis.call('ZREM', P .. 'loose', lease)
+    redis.call('SADD', P .. 'job:' .. r.job .. ':x', lease)
   end
 end
 
 -- other ends an attempt that brought no result.
 local function other(i, id, r, l)
   local p = at[i]
-  local kind, delay, bytes = ARGV[p + 2], tonumber(ARGV[p + 3]), tonumber(ARGV[p + 4])
+  local kind, delay, bytes = ARGV[p + 1], tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
   if kind == 'lost' then return lose(id, l, r, delay, budget) end
   if kind ~= 'released' then
-    local head = cjson.decode(ARGV[p + 5])
+    local head = cjson.decode(ARGV[p + 4])
     local reason, status = head.r or kind, head.s or 0
     if kind ~= 'rejected' then l.failures = l.failures + 1 end
     local unknown = kind == 'timeout' and r.noretry
     if unknown then reason = 'unknown outcome' end
     if kind == 'rejected' or unknown or l.failures >= r.attempts then
-      die(id, l, r, reason, status, ARGV[p + 6], bytes)
+      die(id, l, r, reason, status, ARGV[p + 5], bytes)
       return 'dead'
     end
   end
   return rest(id, l, r, kind == 'released' and 0 or delay)
 end
 
-local known = {} -- leases handed out together have the same record
-for i, id in ipairs(refs) do
+for i, lease in ipairs(leases) do
   local r = runs[Rs[i]]
-  local state, fence, taken
-  if lives[i] then
-    local l = known[lives[i]]
-    if not l then l = live(lives[i]); known[lives[i]] = l end
-    state, fence, taken = l.state, l.fence, l.taken
-  end
-  if not r or fence ~= ARGV[at[i] + 1] or (state ~= 'l' and state ~= 'x') or settled[id] then
+  if not r or not stands[i] or settled[lease] then
     verdicts[i] = 'refused'
     count('refused', 1)
   else
-    settled[id] = true
-    over[#over + 1] = id
-    if state == 'x' or r.cancelled then
-      if state == 'l' then
-        count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
-      end
-      finished[#finished + 1] = id
+    settled[lease] = true
+    over[#over + 1] = stands[i] == 1 and lease or 'x' .. lease
+    if stands[i] == 0 then
+      verdicts[i] = 'cancelled'
+    elseif r.cancelled then
+      count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
       verdicts[i] = 'cancelled'
     elseif i <= results then
-      result(i, id, r, taken)
-      finished[#finished + 1] = id
+      result(i, lease, r)
       verdicts[i] = 'done'
     else
       count('leased', -1)
-      verdicts[i] = other(i, id, r, live(lives[i]))
+      verdicts[i] = other(i, refof(lease), r, leaseof(lease))
     end
   end
 end
@@ -109,7 +99,6 @@ for _, r in pairs(runs) do
   end
 end
 if #over > 0 then each('ZREM', P .. 'leases', over) end
-if #finished > 0 then each('HDEL', P .. 'live', finished) end
 drop(offs, large)
 for job, list in pairs(out) do
   each('RPUSH', P .. 'job:' .. job .. ':out', list)

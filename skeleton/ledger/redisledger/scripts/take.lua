@@ -3,7 +3,7 @@
 -- ARGV  2 max, 3 any (1: regardless of the window), 4 limit of kept bytes,
 --       5 lease µs, 6 batch, 7 lost budget, 8 retention µs, 9 retention with dead µs
 -- returns {now, window, live, waiting, next µs or -1, blocked, fence,
---          runs…: R, description …, '', leases…: ref, "failures,lost", record …}
+--          runs…: R, description …, '', leases…: ref, "failures,lost" ("" = none), record …}
 local max, any, kept = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])
 lapse(tonumber(ARGV[6]), tonumber(ARGV[7]))
 wake(tonumber(ARGV[6]))
@@ -122,15 +122,15 @@ if k > 0 then
 
   local fence = redis.call('HINCRBY', P .. 'n', 'fence', 1)
   local history = {}
-  for i, l in ipairs(fetch(P .. 'live', singles)) do history[singles[i]] = string.match(l, '^%a,%d+,(%d+,%d+)') end
-  local lives, leases, pieces = {}, {}, {}
-  local grant, stamp, lend = 'l,' .. fence .. ',', ',' .. NOW, F(now + ARGV[5])
+  for i, l in ipairs(fetch(P .. 'live', singles)) do history[singles[i]] = string.sub(l, 3) end
+  if #singles > 0 then each('HDEL', P .. 'live', singles) end
+  local leases, pieces = {}, {}
+  local grant, stamp, lend = ',' .. fence .. ',', ',' .. NOW, F(now + ARGV[5])
   local fresh = grant .. '0,0' .. stamp
   local names, seen = {}, {}
   for i, id in ipairs(taken) do
-    lives[2 * i - 1] = id
-    lives[2 * i] = history[id] and grant .. history[id] .. stamp or fresh
-    leases[2 * i - 1], leases[2 * i] = lend, id
+    leases[2 * i - 1] = lend
+    leases[2 * i] = id .. (history[id] and grant .. history[id] .. stamp or fresh)
     local R = runof(id)
     local r = runs[R]
     local p = pieces[r.piece]
@@ -139,7 +139,6 @@ if k > 0 then
     p.at[#p.at + 1] = i
     if not seen[R] then seen[R] = true; names[#names + 1] = R end
   end
-  each('HSET', P .. 'live', lives)
   each('ZADD', P .. 'leases', leases)
   local records = {}
   for piece, p in pairs(pieces) do
@@ -154,7 +153,7 @@ if k > 0 then
   reply[#reply + 1] = ''
   for i, id in ipairs(taken) do
     reply[#reply + 1] = id
-    reply[#reply + 1] = history[id] or '0,0'
+    reply[#reply + 1] = history[id] or ''
     reply[#reply + 1] = records[i]
   end
   count('waiting', -k)
