@@ -9,30 +9,18 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"farmhand/internal/problem"
-	"farmhand/internal/redistest"
-	"farmhand/skeleton"
-	"farmhand/skeleton/dispatch"
 	"farmhand/skeleton/jobapi"
+	"farmhand/skeleton/jobapi/apitest"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
 )
 
-// caller is a worker in process.
-type caller func(ctx context.Context, t skeleton.Task, body []byte) skeleton.Call
-
-func (c caller) Call(ctx context.Context, t skeleton.Task, body []byte, _ time.Duration) skeleton.Call {
-	return c(ctx, t, body)
-}
-
 // echo answers with the task's own bytes.
-func echo(_ context.Context, t skeleton.Task, body []byte) skeleton.Call {
-	return skeleton.Call{Status: 200, CallID: true, Type: t.Type, Body: body}
-}
+var echo apitest.Caller = apitest.Echo
 
 // bench is a dispatcher's API on a real Redis, with farm "echo".
 type bench struct {
@@ -43,39 +31,16 @@ type bench struct {
 }
 
 // setup serves the API; without a worker nothing takes tasks.
-func setup(t *testing.T, cfg jobapi.Config, limits ledger.Limits, worker caller) *bench {
+func setup(t *testing.T, cfg jobapi.Config, limits ledger.Limits, worker apitest.Caller) *bench {
 	t.Helper()
-	rdb := redistest.Client(t, redistest.Start(t))
-	return setupOn(t, rdb, cfg, limits, worker)
+	return setupOn(t, nil, cfg, limits, worker)
 }
 
-func setupOn(t *testing.T, rdb *redis.Client, cfg jobapi.Config, limits ledger.Limits, worker caller) *bench {
+func setupOn(t *testing.T, rdb *redis.Client, cfg jobapi.Config, limits ledger.Limits, worker apitest.Caller) *bench {
 	t.Helper()
-	store := redisledger.New(rdb, redisledger.Options{Limits: limits})
-	t.Cleanup(store.Close)
-	settings := skeleton.DefaultSettings()
-	settings.Slots = 8
-	roster := skeleton.Roster{Farms: []skeleton.Farm{{Name: "echo", Settings: settings, Ready: 1, Target: 1}}}
-	if err := store.PublishRoster(context.Background(), roster); err != nil {
-		t.Fatal(err)
-	}
-	cfg.Store = store
-	api := jobapi.New(cfg)
+	store, api := apitest.Start(t, apitest.Options{Config: cfg, Limits: limits, Redis: rdb, Worker: worker})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })
-	if worker != nil {
-		d, err := dispatch.Start(dispatch.Config{Store: store, Caller: worker, Owner: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			defer cancel()
-			if err := d.Stop(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 	return &bench{t: t, url: srv.URL, store: store, api: api}
 }
 
