@@ -31,11 +31,7 @@ func (r *runner) settle() {
 		case <-r.ended:
 		case <-flush.C:
 		}
-		// Let those end that only wait for a processor: a larger batch for no time
-		// lost.
-		runtime.Gosched()
-		runtime.Gosched()
-		for r.collect(&b) {
+		for r.gather(&b) {
 			if len(b.attempts) == 0 {
 				// Busy answers alone shrink the window at most once per BusyEvery.
 				if wait := ledger.BusyEvery - time.Since(reported); wait > 0 {
@@ -59,6 +55,14 @@ type batch struct {
 	attempts []*attempt
 	outcomes []ledger.Outcome
 	busy     int
+}
+
+// gather collects a batch after letting those tasks end that only wait for a
+// processor: a larger batch for no time lost.
+func (r *runner) gather(b *batch) bool {
+	runtime.Gosched()
+	runtime.Gosched()
+	return r.collect(b)
 }
 
 // collect moves what there is from the outbox to a batch.
