@@ -127,7 +127,11 @@ func printReport(cmd *cobra.Command, r *bench.Report, asJSON bool) error {
 		return enc.Encode(r)
 	}
 	for _, name := range r.Names() {
-		s := r.Spread[name]
+		s, repeated := r.Spread[name]
+		if !repeated {
+			fmt.Fprintf(cmd.OutOrStdout(), "%-36s %12.4g\n", name, r.Figures[name])
+			continue
+		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%-36s %12.4g  (%.4g – %.4g, %d runs)\n", name, r.Figures[name], s.Min, s.Max, s.Runs)
 	}
 	for _, note := range r.Notes {
