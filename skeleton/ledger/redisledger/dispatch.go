@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/go-redis/v9"
 
 	"farmhand/skeleton"
@@ -179,24 +180,28 @@ func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Out
 func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy int) (c call, order []int, err error) {
 	limits := l.store.limits
 	order = make([]int, 0, len(outcomes))
-	args := make([]any, 0, 5+5*len(outcomes))
-	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0)
+	args := make([]any, 0, 6+5*len(outcomes))
+	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0, "")
+	mark := ""
 	var large []int
 	for i, o := range outcomes {
 		if o.Kind != ledger.Success {
 			continue
 		}
 		order = append(order, i)
-		record, err := encodeResult(o)
+		if len(o.Body) > ledger.MaxInline {
+			large = append(large, i)
+			if mark == "" {
+				mark = ulid.Make().String()
+			}
+		}
+		record, err := encodeResult(o, mark)
 		if err != nil {
 			return c, nil, err
 		}
-		if len(o.Body) > ledger.MaxInline {
-			large = append(large, i)
-		}
 		args = append(args, token(o.Lease), o.Lease.Index, o.Lease.Size, len(o.Body), record)
 	}
-	args[4] = len(order)
+	args[4], args[5] = len(order), mark
 	for i, o := range outcomes {
 		if o.Kind == ledger.Success {
 			continue
@@ -208,7 +213,7 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 		}
 		args = append(args, token(o.Lease), string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
 	}
-	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large)
+	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large, mark)
 }
 
 // settled reads the answer of the settle script.
@@ -224,8 +229,7 @@ func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
 	return s, nil
 }
 
-// token is a lease as the scripts know it: ref,fence,failures,lost,taken. It is
-// also where a large result stands, below r:.
+// token is a lease as the scripts know it: ref,fence,failures,lost,taken.
 func token(l ledger.Lease) string {
 	b := make([]byte, 0, 64)
 	b = append(b, l.Ref...)
@@ -236,9 +240,14 @@ func token(l ledger.Lease) string {
 	return string(b)
 }
 
+// resultName is where a large result stands, below r:. The mark is of one call
+// of Settle: a repeated one, which is refused, must not write over a result that
+// was accepted, nor have the sweeper take it for its own.
+func resultName(l ledger.Lease, mark string) string { return token(l) + ":" + mark }
+
 // putResults writes large results under the fences of their leases, before
 // Settle links them. The sweeper removes what never gets linked.
-func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large []int) error {
+func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large []int, mark string) error {
 	if len(large) == 0 {
 		return nil
 	}
@@ -249,7 +258,7 @@ func (l *farm) putResults(ctx context.Context, outcomes []ledger.Outcome, large 
 	stamp := now.Add(l.store.shift()).UnixMicro()
 	pipe := l.store.rdb.Pipeline()
 	for _, i := range large {
-		name := token(outcomes[i].Lease)
+		name := resultName(outcomes[i].Lease, mark)
 		pipe.ZAdd(ctx, l.key("loose"), member(stamp, name))
 		pipe.Set(ctx, l.key("r", name), outcomes[i].Body, 0)
 	}

@@ -83,13 +83,14 @@ type resultHead struct {
 	Name    string `json:"x,omitempty"` // its key below r:
 }
 
-// encodeResult makes the part of a stored result that a dispatcher knows.
-func encodeResult(o ledger.Outcome) ([]byte, error) {
+// encodeResult makes the part of a stored result that a dispatcher knows. mark
+// is that of resultName.
+func encodeResult(o ledger.Outcome, mark string) ([]byte, error) {
 	head := resultHead{Status: o.Status, Type: o.Type, Key: o.Lease.Key, Attempt: o.Lease.Attempt, Lost: o.Lease.Lost,
 		Service: o.Service.Microseconds(), Wait: (o.Lease.Taken.Sub(o.Lease.Accepted) + o.Waited).Microseconds()}
 	inline := len(o.Body) <= ledger.MaxInline
 	if !inline {
-		head.Size, head.Name = len(o.Body), token(o.Lease)
+		head.Size, head.Name = len(o.Body), resultName(o.Lease, mark)
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {

@@ -193,9 +193,16 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	return ledger.Receipt{}, stageErrors[answer[0].(string)]
 }
 
-// send writes what is pending and commits, in one round trip. Where the stage
-// cannot be begun the commit finds it gone, and what was written is removed.
+// send writes what is pending and commits, in one round trip if nothing was
+// written before. Where the stage cannot be begun the commit finds it gone, and
+// what was written is removed. A stage that was begun is there for the commit
+// whatever becomes of its last tasks, so these go first.
 func (s *stage) send(ctx context.Context, commit call) ([]any, error) {
+	if s.begun && len(s.pending) > 0 {
+		if err := s.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
 	pipe := s.l.store.rdb.Pipeline()
 	keys := []string{s.l.prefix}
 	touch := s.touch()
@@ -221,7 +228,9 @@ func (s *stage) send(ctx context.Context, commit call) ([]any, error) {
 		}
 		if state != "ok" {
 			s.over = true
-			return nil, errors.Join(stageErrors[state], s.l.shred(ctx, s.piece))
+			if err := errors.Join(stageErrors[state], s.l.shred(ctx, s.piece)); unknown || err == nil || done.Err() != nil {
+				return nil, err
+			}
 		}
 		if unknown {
 			done = s.l.run(ctx, commit.script, commit.args...)

@@ -134,7 +134,7 @@ func (s *Store) WatchRoster(ctx context.Context, fn func()) error {
 func (s *Store) Durability(ctx context.Context) (string, error) {
 	info, err := s.rdb.Info(ctx, "persistence").Result()
 	if err != nil {
-		if derr := check("durability", err); strings.Contains(err.Error(), "ERR") {
+		if derr := check("durability", err); strings.Contains(err.Error(), "ERR") || strings.Contains(err.Error(), "not supported") {
 			return "memory", nil // a server without persistence may not know the section
 		} else {
 			return "", derr

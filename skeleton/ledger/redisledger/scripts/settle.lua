@@ -1,15 +1,15 @@
 -- settle: end leases.
 --
 -- ARGV  2 busy answers, 3 retention µs, 4 retention with dead µs, 5 lost budget,
---       6 number of results, then per result: lease, index, bytes of the body,
---       bytes of the result, header JSON newline body (of a result over 4096
---       bytes only the header: it stands in r:lease),
+--       6 number of results, 7 mark of this call, then per result: lease, index,
+--       bytes of the body, bytes of the result, header JSON newline body (of a
+--       result over 4096 bytes only the header: it stands in r:lease:mark),
 --       then per other outcome: lease, kind, delay µs, bytes of the body,
 --       header JSON, last answer
 -- returns {window, live, waiting, verdict …}
 local budget, results = tonumber(ARGV[5]), tonumber(ARGV[6])
 local leases, Rs, at = {}, {}, {}
-local pos = 7
+local pos = 8
 while ARGV[pos] do
   local n = #leases + 1
   leases[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
@@ -45,8 +45,9 @@ local function result(i, lease, r)
   list[#list + 1] = off
   if bytes > 4096 then large[#large + 1] = { r.piece, off } end
   if kept > 4096 then
-    redis.call('ZREM', P .. 'loose', lease)
-    redis.call('SADD', P .. 'job:' .. r.job .. ':x', lease)
+    local name = lease .. ':' .. ARGV[7]
+    redis.call('ZREM', P .. 'loose', name)
+    redis.call('SADD', P .. 'job:' .. r.job .. ':x', name)
   end
 end
 

@@ -1,0 +1,163 @@
+package redisledger_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/go-redis/v9"
+
+	"farmhand/internal/redistest"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/ledger/redisledger"
+)
+
+// Faults that were found once, each with what showed it.
+
+// past is a store whose clock can be moved, with a farm of a hundred slots.
+type past struct {
+	*testing.T
+	rdb   *redis.Client
+	l     ledger.Ledger
+	shift time.Duration
+}
+
+func newPast(t *testing.T, limits ledger.Limits) *past {
+	p := &past{T: t, rdb: redistest.Client(t, redistest.Start(t))}
+	store := redisledger.New(p.rdb, redisledger.Options{Limits: limits, Offset: func() time.Duration { return p.shift }})
+	t.Cleanup(store.Close)
+	p.l = store.Farm("f")
+	p.no(store.PublishRoster(t.Context(), skeleton.Roster{Farms: []skeleton.Farm{{Name: "f", Ready: 1, Target: 1, Settings: skeleton.Settings{Slots: 1000}}}}))
+	return p
+}
+
+func (p *past) no(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *past) stage(key string) (ledger.Stage, string) {
+	p.Helper()
+	id := "f~" + ulid.Make().String()
+	st, err := p.l.Stage(p.Context(), ledger.Submission{Job: skeleton.Job{ID: id}, Key: key})
+	p.no(err)
+	return st, id
+}
+
+func (p *past) job(tasks ...skeleton.NewTask) string {
+	p.Helper()
+	st, id := p.stage("")
+	p.no(st.Add(p.Context(), tasks))
+	_, err := st.Commit(p.Context())
+	p.no(err)
+	return id
+}
+
+func (p *past) take(n int) []ledger.Lease {
+	p.Helper()
+	t, err := p.l.Take(p.Context(), "o", n)
+	p.no(err)
+	if len(t.Leases) != n {
+		p.Fatalf("took %d of %d", len(t.Leases), n)
+	}
+	return t.Leases
+}
+
+func (p *past) settle(o ledger.Outcome) ledger.Verdict {
+	p.Helper()
+	s, err := p.l.Settle(p.Context(), []ledger.Outcome{o}, 0)
+	p.no(err)
+	return s.Verdicts[0]
+}
+
+func (p *past) page(id string, q ledger.Query) ledger.Page {
+	p.Helper()
+	page, err := p.l.Results(p.Context(), id, q)
+	p.no(err)
+	return page
+}
+
+func (p *past) sound() {
+	p.Helper()
+	a, err := p.l.Audit(context.Background())
+	p.no(err)
+	if len(a.Problems) > 0 {
+		p.Errorf("audit: %v", a.Problems)
+	}
+}
+
+// A repeated Settle wrote over a large result that was accepted, and the sweeper
+// removed it two minutes later: the name of the key was the same.
+func TestRepeatedSettleKeepsALargeResult(t *testing.T) {
+	p := newPast(t, ledger.Limits{})
+	id := p.job(skeleton.NewTask{})
+	o := ledger.Outcome{Lease: p.take(1)[0], Kind: ledger.Success, Body: bytes.Repeat([]byte("a"), 10_000)}
+	if v := p.settle(o); v != "done" {
+		t.Fatal(v)
+	}
+	again := o
+	again.Body = bytes.Repeat([]byte("b"), 9_000)
+	for _, o := range []ledger.Outcome{o, again} {
+		if v := p.settle(o); v != ledger.Refused {
+			t.Fatal(v)
+		}
+	}
+	p.shift += time.Hour
+	_, err := p.l.Sweep(t.Context())
+	p.no(err)
+	if got := p.page(id, ledger.Query{}).Results[0].Body; !bytes.Equal(got, o.Body) {
+		t.Fatalf("%d bytes", len(got))
+	}
+	p.no(p.l.Acknowledge(t.Context(), id, false, 1))
+	if left, err := p.rdb.Keys(t.Context(), "farmhand:{f}:r:*").Result(); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	p.sound()
+}
+
+// A large submission whose last tasks met other stages' bytes was told that the
+// queue is full, although it was committed, and its bodies were removed.
+func TestFullIsNotCommitted(t *testing.T) {
+	p := newPast(t, ledger.Limits{QueueBytes: 100_000})
+	p.job() // the server knows all scripts
+	other, _ := p.stage("")
+	p.no(other.Add(t.Context(), heavy(ledger.MaxBatch, 100))) // written, but never committed
+	mine, id := p.stage("")
+	err := mine.Add(t.Context(), heavy(ledger.MaxBatch, 90)) // 50,000 + 45,000
+	p.no(err)
+	err = mine.Add(t.Context(), heavy(100, 100))
+	if err == nil {
+		_, err = mine.Commit(t.Context())
+	}
+	_, jobErr := p.l.Job(t.Context(), id)
+	switch {
+	case errors.Is(err, ledger.ErrFull):
+		if !errors.Is(jobErr, ledger.ErrNotFound) {
+			t.Errorf("refused, but there: %v", jobErr)
+		}
+	case err == nil:
+		for _, l := range p.take(ledger.MaxBatch) {
+			if l.Size == 0 {
+				t.Fatal("a body is gone")
+			}
+		}
+	default:
+		t.Fatal(err)
+	}
+	p.sound()
+}
+
+func heavy(n, bytes int) []skeleton.NewTask {
+	tasks := make([]skeleton.NewTask, n)
+	for i := range tasks {
+		tasks[i].Body = []byte(strings.Repeat("x", bytes))
+	}
+	return tasks
+}
