@@ -11,7 +11,8 @@
 //	{"price":8.672916992480936,"stderr":0.0423509324834707,"paths":100000,"seed":7}
 //
 // Rate and volatility are per year and maturity is in years. paths (100,000)
-// and seed (0) may be left out. The same task always gives the same result.
+// and seed (0) may be left out; paths are rounded up to pairs, of which a
+// standard error needs two. The same task always gives the same result.
 package main
 
 import (

@@ -29,7 +29,7 @@ type Option struct {
 type Estimate struct {
 	Price  float64 `json:"price"`
 	StdErr float64 `json:"stderr"` // of Price
-	Paths  int     `json:"paths"`  // simulated: those asked for, rounded up to pairs
+	Paths  int     `json:"paths"`  // simulated: those asked for, rounded up to pairs, at least two pairs
 	Seed   uint64  `json:"seed"`
 }
 
@@ -64,8 +64,10 @@ func Price(ctx context.Context, o Option, paths int, seed uint64) (Estimate, err
 		sign = -1
 	}
 	for i := range pairs {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return Estimate{}, ctx.Err()
+		if i%checkEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return Estimate{}, err
+			}
 		}
 		z := width * rng.NormFloat64()
 		up := max(0, sign*(math.Exp(drift+z)-o.Strike))

@@ -108,6 +108,36 @@ func TestPriceStops(t *testing.T) {
 	}
 }
 
+// The error of a sample needs two pairs, whatever was asked for.
+func TestFewPaths(t *testing.T) {
+	for paths, want := range map[int]int{1: 4, 2: 4, 3: 4, 4: 4, 5: 6} {
+		e, err := Price(t.Context(), options["example"], paths, 7)
+		if err != nil || e.Paths != want || math.IsNaN(e.StdErr) {
+			t.Errorf("%d paths: %+v %v", paths, e, err)
+		}
+	}
+}
+
+// patience is a context that ends after some looks at it.
+type patience struct {
+	context.Context
+	looks int
+}
+
+func (p *patience) Err() error {
+	if p.looks--; p.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestPriceStopsHalfway(t *testing.T) {
+	p := &patience{t.Context(), 3}
+	if _, err := Price(p, options["example"], maxPaths, 1); !errors.Is(err, context.Canceled) || p.looks != -1 {
+		t.Errorf("%d looks left: %v", p.looks, err)
+	}
+}
+
 func BenchmarkPrice(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -85,7 +85,7 @@ func (t Task) validate() error {
 		{"rate", t.Rate, -1, 1},
 		{"volatility", t.Volatility, 1e-4, 3},
 		{"maturity", t.Maturity, 1e-4, 50},
-		{"paths", float64(t.Paths), 4, maxPaths},
+		{"paths", float64(t.Paths), 1, maxPaths},
 	} {
 		if !(f.v >= f.min && f.v <= f.max) { // so that NaN is refused too
 			return bad(f.name, fmt.Sprintf("%v is out of range", f.v), fmt.Sprintf("give a number from %v to %v", f.min, f.max))

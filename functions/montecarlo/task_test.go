@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -53,6 +54,10 @@ func TestBadTasksNameTheField(t *testing.T) {
 			t.Errorf("%s: %d, field %q, fix %q: %v", body, p.Status, p.Field, p.Fix, p)
 		}
 	}
+	one := strings.Replace(good, `"paths":1000`, `"paths":1`, 1)
+	if _, err := ParseTask([]byte(one)); err != nil {
+		t.Errorf("%s: %v", one, err)
+	}
 	if err := (Task{Option: Option{Spot: math.NaN()}}).validate(); err == nil {
 		t.Error("accepted NaN")
 	}
@@ -74,6 +79,13 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%.20s: %d %s", body, w.Code, w.Body)
 		}
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w = httptest.NewRecorder()
+	handle(w, httptest.NewRequestWithContext(gone, "POST", "/", strings.NewReader(good)))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("cancelled: %d %s", w.Code, w.Body)
+	}
 	if w := post("GET", ""); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", w.Code)
 	}
@@ -82,7 +94,7 @@ func TestHandler(t *testing.T) {
 // What ParseTask accepts can be priced and written as JSON.
 func FuzzParseTask(f *testing.F) {
 	f.Add([]byte(good))
-	f.Add([]byte(`{"spot":1e9,"strike":1e-6,"rate":-1,"volatility":3,"maturity":50,"kind":"call","paths":4}`))
+	f.Add([]byte(`{"spot":1e9,"strike":1e-6,"rate":-1,"volatility":3,"maturity":50,"kind":"call","paths":1}`))
 	f.Add([]byte(`{"a":{"b":[1,2]},"a":1}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		task, err := ParseTask(body)
