@@ -26,7 +26,7 @@ type Settings struct {
 	MaxWidth  int   `env:"max_width" envDefault:"256"`
 	MaxHeight int   `env:"max_height" envDefault:"256"`
 	Quality   int   `env:"quality" envDefault:"85"`          // of the JPEG, 1–100
-	MaxPixels int   `env:"max_pixels" envDefault:"50000000"` // of a task; 4 to 8 bytes each while it is decoded
+	MaxPixels int   `env:"max_pixels" envDefault:"50000000"` // of a task; decoding takes 4 bytes each, up to 16 for a progressive JPEG
 	MaxBytes  int64 `env:"max_bytes" envDefault:"33554432"`  // of a task
 }
 
