@@ -45,7 +45,7 @@ func parseColdStart(s string, seed uint64) (coldStart, error) {
 		a, b, _ := strings.Cut(args, ",")
 		mu, err1 := strconv.ParseFloat(strings.TrimSpace(a), 64)
 		sigma, err2 := strconv.ParseFloat(strings.TrimSpace(b), 64)
-		if err1 != nil || err2 != nil || math.Abs(mu) > 10 || !(sigma >= 0 && sigma <= 5) {
+		if err1 != nil || err2 != nil || !(math.Abs(mu) <= 10) || !(sigma >= 0 && sigma <= 5) {
 			return coldStart{}, bad
 		}
 		return coldStart{seed: seed, mu: mu, sigma: sigma, random: true}, nil

@@ -123,7 +123,7 @@ func (f *function) start() {
 	r := &replica{
 		id: fmt.Sprintf("%s-%s", f.name, uuid.NewString()[:8]), gen: f.gen, spec: f.spec, state: starting, begun: time.Now(),
 		delay: f.p.cold.delay(f.name, f.starts),
-		drain: make(chan struct{}), idle: make(chan struct{}),
+		drain: make(chan struct{}), idle: make(chan struct{}), ask: make(chan struct{}, 1),
 	}
 	f.starts++
 	f.replicas = append(f.replicas, r)
@@ -157,6 +157,21 @@ func (f *function) becomeReady(r *replica) {
 	f.probing = false
 	f.notify()
 	f.reconcile()
+}
+
+// suspect takes a replica that broke a connection out of the routing until it
+// answers a probe: as a rule its process is just ending.
+func (f *function) suspect(r *replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.state != ready {
+		return
+	}
+	r.state = starting
+	select {
+	case r.ask <- struct{}{}:
+	default:
+	}
 }
 
 func (f *function) becomeUnready(r *replica) {

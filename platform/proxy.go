@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -61,6 +62,7 @@ type call struct {
 	handed  time.Time // to the replica
 	id      string    // X-Call-Id
 	ownID   bool      // made here, so the client is told
+	unsent  bool      // the replica did not take the connection: another may have the call
 	inbound context.Context
 }
 
@@ -68,7 +70,7 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// newProxy forwards calls to replicas. It streams both ways and never retries a
+// newProxy forwards calls to replicas. It streams both ways and never repeats a
 // call that a replica may have seen.
 func (p *Platform) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
@@ -128,19 +130,36 @@ func (p *Platform) forward(w http.ResponseWriter, r *http.Request, c *call) {
 
 	ctx, cancel := context.WithTimeoutCause(r.Context(), p.config.UpstreamTimeout, errUpstreamTimeout)
 	defer cancel()
-	var err error
-	if c.r, err = c.f.acquire(ctx); err != nil {
-		refuseCall(seen, r, c, err)
-		return
+	defer r.Body.Close() // nothing reads it once this returns
+	r.Body = keptOpen{r.Body}
+	for {
+		var err error
+		if c.r, err = c.f.acquire(ctx); err != nil {
+			refuseCall(seen, r, c, err)
+			return
+		}
+		if p.attempt(ctx, seen, r, c); !c.unsent {
+			return
+		}
 	}
+}
+
+// attempt forwards the call to the replica it was given.
+func (p *Platform) attempt(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call) {
 	defer c.f.release(c.r)
-	c.host, c.handed = c.r.address, time.Now()
+	c.host, c.handed, c.unsent = c.r.address, time.Now(), false
 	if d := c.r.spec.timeout(r.Header.Get(headerTimeout)); d > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, d, errExecTimeout)
 		defer cancel()
 	}
-	p.proxy.ServeHTTP(seen, r.WithContext(context.WithValue(ctx, callKey{}, c)))
+	p.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, c)))
 }
+
+// keptOpen is a body that a failed attempt does not close.
+type keptOpen struct{ io.Reader }
+
+func (keptOpen) Close() error { return nil }
 
 // refuseCall answers a call that got no replica.
 func refuseCall(w http.ResponseWriter, r *http.Request, c *call, err error) {
@@ -207,10 +226,11 @@ func (p *Platform) proxyError(w http.ResponseWriter, r *http.Request, err error)
 		w.WriteHeader(http.StatusGatewayTimeout)
 	case errors.Is(cause, errUpstreamTimeout):
 		w.WriteHeader(http.StatusBadGateway)
-	case errors.As(err, &dial) && dial.Op == "dial": // nothing was sent: it may safely be offered again
-		w.Header().Set(headerInternal, "proxy")
-		http.Error(w, fmt.Sprintf("Can't reach service for: %s.", c.f.name), http.StatusServiceUnavailable)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		c.f.suspect(c.r)
+		c.unsent = true
 	default:
+		c.f.suspect(c.r)
 		p.log.Debug("a call was lost with its replica", "replica", c.r.id, "error", err)
 		w.WriteHeader(http.StatusBadGateway)
 	}

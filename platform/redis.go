@@ -120,12 +120,23 @@ func givenRedis(ctx context.Context, raw string) (*redisStore, error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := c.Ping(ctx).Err(); err != nil {
+	if err := ping(ctx, c); err != nil {
 		return nil, fmt.Errorf("redis at %s: %w", o.Addr, err)
 	}
 	r := &redisStore{kind: "given", url: u, durability: askDurability(ctx, c), stop: func(context.Context) {}}
 	r.password, _ = u.User.Password()
 	return r, nil
+}
+
+// ping asks whether Redis answers. It knocks first, since the client would print
+// that nobody opens.
+func ping(ctx context.Context, c *redis.Client) error {
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", c.Options().Addr)
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	return c.Ping(ctx).Err()
 }
 
 // askDurability reads it from the server; what it does not tell counts as

@@ -115,7 +115,7 @@ func (s *redisServer) await(ctx context.Context, child *proc.Child) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := c.Ping(ctx).Err()
+		err := ping(ctx, c)
 		if err == nil {
 			return nil
 		}

@@ -35,6 +35,11 @@ const (
 	probeMisses  = 3 // in a row take a replica out of the routing
 )
 
+// stopWait is how long calls may go on before their process gets SIGTERM when the
+// platform as a whole ends: nobody scales anything any more, and a function that
+// holds a long answer learns by the signal that it shall end it.
+const stopWait = 3 * time.Second
+
 // killGrace is what a process has beyond its drain time before it is killed.
 const killGrace = time.Second
 
@@ -59,6 +64,7 @@ type replica struct {
 
 	drain chan struct{} // closed when it shall end
 	idle  chan struct{} // closed when it shall end and has no calls
+	ask   chan struct{} // asks for a probe now
 }
 
 // live runs a replica from its delayed start to its end. It returns an error
@@ -144,6 +150,8 @@ func (f *function) watch(r *replica, child *proc.Child) error {
 			return nil
 		case <-child.Done():
 			return fmt.Errorf("the process ended by itself: %w", cmp.Or(child.Err(), errExit0))
+		case <-r.ask:
+			wait, misses = firstProbe, 0
 		case <-timer.C:
 		}
 		switch {
@@ -183,8 +191,13 @@ func (f *function) probe(ctx context.Context, r *replica) bool {
 func (f *function) end(r *replica, child *proc.Child) error {
 	limit := time.NewTimer(r.spec.drainTime())
 	defer limit.Stop()
+	var leaving <-chan time.Time
+	if f.p.ctx.Err() != nil { // the whole platform ends: long answers are told soon
+		leaving = time.After(stopWait)
+	}
 	select {
 	case <-r.idle:
+	case <-leaving:
 	case <-limit.C:
 		f.p.log.Warn("a replica still has calls after its drain time", "replica", r.id, "drain_time", r.spec.drainTime())
 	case <-child.Done():

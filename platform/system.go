@@ -88,9 +88,7 @@ func (p *Platform) serveApply(w http.ResponseWriter, r *http.Request, mustExist 
 		d.Namespace, err = bodyNamespace(d.Namespace, r)
 	}
 	if err == nil {
-		d.Service, err = bareName(d.Service)
-	}
-	if err == nil {
+		d.Service = strings.TrimSuffix(d.Service, "."+Namespace)
 		err = p.apply(ctx, d, mustExist)
 	}
 	if err != nil {

@@ -1,0 +1,414 @@
+package platform_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openfaas/faas-provider/types"
+	sdk "github.com/openfaas/go-sdk"
+	"go.uber.org/goleak"
+
+	"farmhand/platform"
+)
+
+// The test binary is also the function the tests deploy, and the platform that
+// gets killed.
+func TestMain(m *testing.M) {
+	switch os.Getenv("test_role") {
+	case "function":
+		beFunction()
+	case "platform":
+		bePlatform()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// bePlatform runs a platform until it is told to end, or killed.
+func bePlatform() {
+	var c platform.Config
+	if err := json.Unmarshal([]byte(os.Getenv("test_config")), &c); err != nil {
+		panic(err)
+	}
+	p, err := platform.Start(context.Background(), c)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.URL())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	_ = p.Stop(context.Background())
+}
+
+// beFunction is a function that does as it is told.
+func beFunction() {
+	if os.Getenv("fail_start") != "" {
+		os.Exit(1)
+	}
+	if os.Getenv("ignore_term") != "" {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/_/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if file := os.Getenv("ready_file"); file != "" {
+			if _, err := os.Stat(file); err != nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}
+	})
+	mux.HandleFunc("/", echo)
+	mux.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
+	mux.HandleFunc("/partial", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half an ")
+		_ = http.NewResponseController(w).Flush()
+		os.Exit(3)
+	})
+	mux.HandleFunc("/hold", hold)
+	mux.HandleFunc("/early", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
+	mux.HandleFunc("/burn", func(_ http.ResponseWriter, r *http.Request) {
+		for end := time.Now().Add(duration(r)); time.Now().Before(end); {
+		}
+	})
+	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
+	mux.HandleFunc("/spawn", func(w http.ResponseWriter, _ *http.Request) {
+		cmd := exec.Command("/bin/sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprint(w, cmd.Process.Pid)
+	})
+	mux.HandleFunc("/stream", stream)
+	mux.HandleFunc("/world", world)
+	l, err := net.Listen("tcp", os.Getenv("farmhand_listen"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "//") { // the mux would tidy it up
+			echo(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+// echoed is what the function saw.
+type echoed struct {
+	Method, Path, Query, Host string
+	Header                    http.Header
+	Body                      string
+	Pid                       int
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if code := r.URL.Query().Get("status"); code != "" {
+		w.Header().Set("Location", "/elsewhere")
+		var n int
+		_, _ = fmt.Sscan(code, &n)
+		w.WriteHeader(n)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(echoed{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, r.Header, string(body), os.Getpid()})
+}
+
+// hold says that it has begun and goes on until a file appears. What happened
+// to its context is kept in another.
+func hold(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // the server looks at the connection only after that
+	file := r.URL.Query().Get("file")
+	_ = os.WriteFile(fmt.Sprintf("%s.begun.%d", file, time.Now().UnixNano()), nil, 0o600)
+	if os.Getenv("ignore_cancel") == "" {
+		context.AfterFunc(r.Context(), func() { _ = os.WriteFile(file+".cancelled", nil, 0o600) })
+	}
+	for {
+		if _, err := os.Stat(file); err == nil {
+			fmt.Fprint(w, os.Getpid())
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// stream sends a line, and another each time its file grows.
+func stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	file := r.URL.Query().Get("file")
+	for n := 0; n < 3; n++ {
+		for n > 0 && r.Context().Err() == nil {
+			if raw, err := os.ReadFile(file); err == nil && len(raw) >= n {
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+		fmt.Fprintf(w, "{\"n\":%d}\n", n)
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+// world tells what a function finds around it.
+func world(w http.ResponseWriter, _ *http.Request) {
+	secrets := map[string]string{}
+	dir := os.Getenv("secret_mount_path")
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		raw, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+		info, _ := e.Info()
+		secrets[e.Name()] = fmt.Sprintf("%s %o", raw, info.Mode().Perm())
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"env": os.Environ(), "secrets": secrets})
+}
+
+func duration(r *http.Request) time.Duration {
+	d, err := time.ParseDuration(r.URL.Query().Get("d"))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// bench is a platform under test and a client of it.
+type bench struct {
+	*platform.Platform // nil when it runs in a process of its own
+	t                  testing.TB
+	config             platform.Config
+	base               string // address of the gateway
+	user, password     string
+	client             *sdk.Client
+	http               *http.Client
+}
+
+func config(t testing.TB) platform.Config {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return platform.Config{
+		Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", State: t.TempDir(), Redis: "memory", ColdStart: "none",
+		AllowDirs: []string{filepath.Dir(self)}, Log: slog.New(slog.NewTextHandler(writer{t}, nil)),
+	}
+}
+
+type writer struct{ t testing.TB }
+
+func (w writer) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// start runs a platform until the test ends.
+func start(t testing.TB, change ...func(*platform.Config)) *bench {
+	t.Helper()
+	c := config(t)
+	for _, f := range change {
+		f(&c)
+	}
+	p, err := platform.Start(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Platform: p, t: t, config: c, base: p.URL()}
+	t.Cleanup(b.stop)
+	b.user, b.password = p.Credentials()
+	b.client, b.http = client(t, b.base, b.user, b.password)
+	return b
+}
+
+// attach makes a client of a platform in another process.
+func attach(t testing.TB, info platform.Info) *bench {
+	t.Helper()
+	read := func(name string) string {
+		raw, err := os.ReadFile(filepath.Join(info.State, "credentials", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	b := &bench{t: t, config: platform.Config{State: info.State}, base: info.URL, user: read("basic-auth-user"), password: read("basic-auth-password")}
+	b.client, b.http = client(t, b.base, b.user, b.password)
+	return b
+}
+
+func client(t testing.TB, address, user, password string) (*sdk.Client, *http.Client) {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	h := &http.Client{Transport: tr, Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return sdk.NewClient(u, &sdk.BasicAuth{Username: user, Password: password}, h), h
+}
+
+func (b *bench) stop() {
+	b.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := b.Stop(ctx); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// function is a deployment of the test function. Environment: pairs.
+func function(name string, env ...string) types.FunctionDeployment {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	d := types.FunctionDeployment{Service: name, Image: "test:latest", Namespace: "openfaas-fn",
+		EnvVars:     map[string]string{"test_role": "function", "write_timeout": "5s", "healthcheck_interval": "0"},
+		Labels:      &map[string]string{},
+		Annotations: &map[string]string{"farmhand.local.command": self}}
+	for i := 0; i < len(env); i += 2 {
+		d.EnvVars[env[i]] = env[i+1]
+	}
+	return d
+}
+
+// deploy deploys and waits until all wanted replicas are ready.
+func (b *bench) deploy(d types.FunctionDeployment) {
+	b.t.Helper()
+	code, err := b.client.Deploy(context.Background(), d)
+	if err != nil || code != http.StatusAccepted {
+		b.t.Fatalf("deploy: %d %v", code, err)
+	}
+	b.ready(d.Service)
+}
+
+func (b *bench) ready(name string) {
+	b.t.Helper()
+	until(b.t, name+" is ready", func() bool {
+		s := b.detail(name)
+		return s.AvailableReplicas == s.Replicas && len(s.Instances) == int(s.Replicas)
+	})
+}
+
+func (b *bench) scale(name string, n uint64) {
+	b.t.Helper()
+	if err := b.client.ScaleFunction(context.Background(), name, "openfaas-fn", n); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// detail is the status with usage.
+func (b *bench) detail(name string) platform.Detail {
+	b.t.Helper()
+	var d platform.Detail
+	resp := b.system(http.MethodGet, "/system/function/"+name+"?usage=1", "")
+	if err := json.Unmarshal([]byte(resp.body), &d); err != nil {
+		b.t.Fatalf("%s: %v", resp.body, err)
+	}
+	return d
+}
+
+// answer is a response that was read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error // while reading the body
+}
+
+func (b *bench) system(method, path, body string) answer {
+	b.t.Helper()
+	req, err := http.NewRequest(method, b.base+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.SetBasicAuth(b.user, b.password)
+	return b.do(req)
+}
+
+func (b *bench) do(req *http.Request) answer {
+	resp, err := b.http.Do(req)
+	if err != nil {
+		b.t.Error(err)
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(body), err}
+}
+
+// call invokes a function; headers are pairs.
+func (b *bench) call(path string, headers ...string) answer {
+	b.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, b.base+"/function/"+path, strings.NewReader("body"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return b.do(req)
+}
+
+// later invokes a function in the background.
+func (b *bench) later(path string, headers ...string) <-chan answer {
+	ch := make(chan answer, 1)
+	go func() { ch <- b.call(path, headers...) }()
+	return ch
+}
+
+// until waits for a condition.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	end := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(end) {
+			t.Fatalf("in vain waited until %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// gate is a file that lets held calls go.
+type gate struct {
+	t    *testing.T
+	file string
+}
+
+func newGate(t *testing.T) gate { return gate{t, filepath.Join(t.TempDir(), "gate")} }
+
+func (g gate) path() string { return "hold?file=" + url.QueryEscape(g.file) }
+
+func (g gate) open() {
+	if err := os.WriteFile(g.file, nil, 0o600); err != nil {
+		g.t.Error(err)
+	}
+}
+
+// begun waits until n calls are held.
+func (g gate) begun(n int) {
+	g.t.Helper()
+	until(g.t, fmt.Sprintf("%d calls have begun", n), func() bool {
+		files, _ := filepath.Glob(g.file + ".begun.*")
+		return len(files) >= n
+	})
+}
+
+func alive(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(raw), ") Z ")
+}

@@ -1,0 +1,327 @@
+package platform_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"farmhand/platform"
+)
+
+type platformConfig = platform.Config
+
+func TestScale(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	for _, n := range []uint64{3, 1, 0, 2} {
+		b.scale("echo", n)
+		if d := b.detail("echo"); d.Replicas != n { // read back at once
+			t.Errorf("scaled to %d, reads back %d", n, d.Replicas)
+		}
+		b.ready("echo")
+	}
+}
+
+// Ten calls of a function at zero make one start and ten answers.
+func TestColdCalls(t *testing.T) {
+	b := start(t, func(c *platformConfig) { c.ColdStart = "constant:100ms" })
+	d := function("echo")
+	(*d.Labels)["com.openfaas.scale.min"] = "0"
+	b.deploy(d)
+	if n := b.detail("echo").Replicas; n != 0 {
+		t.Fatalf("%d replicas at first, want 0", n)
+	}
+	begun := time.Now()
+	var calls []<-chan answer
+	for range 10 {
+		calls = append(calls, b.later("echo"))
+	}
+	pids := map[int]bool{}
+	for _, c := range calls {
+		a := <-c
+		if a.status != 200 {
+			t.Fatalf("%+v", a)
+		}
+		pids[b.echoed(a).Pid] = true
+	}
+	if d := time.Since(begun); d < 100*time.Millisecond {
+		t.Errorf("a replica was ready after %s, before its injected cold start", d)
+	}
+	if s := b.detail("echo"); len(pids) != 1 || s.Replicas != 1 || len(s.Instances) != 1 {
+		t.Errorf("answers of %d processes, status %+v", len(pids), s)
+	}
+}
+
+// Calls in the moment of scaling to zero lose nothing.
+func TestCallsAroundZero(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	for range 10 {
+		var calls []<-chan answer
+		for i := range 8 {
+			calls = append(calls, b.later("echo"))
+			if i == 4 {
+				b.scale("echo", 0)
+			}
+		}
+		for _, c := range calls {
+			if a := <-c; a.status != 200 {
+				t.Fatalf("%+v", a)
+			}
+		}
+	}
+}
+
+// A replica that is scaled down finishes its call, though its process would end
+// at once on SIGTERM, and gets no other.
+func TestDrain(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	b.scale("echo", 2)
+	b.ready("echo")
+	g := newGate(t)
+	one, two := b.later("echo/"+g.path()), b.later("echo/"+g.path())
+	g.begun(2)
+	b.scale("echo", 1)
+	d := b.detail("echo")
+	count := map[string]int{}
+	victim := 0
+	for _, in := range d.Instances {
+		count[in.State]++
+		if in.State == "draining" {
+			victim = in.Pid
+		}
+	}
+	if count["draining"] != 1 || count["ready"] != 1 || d.AvailableReplicas != 1 || d.Instances[1].Pid != victim {
+		t.Errorf("after the scale-down: %+v", d.Instances)
+	}
+	for range 20 {
+		if pid := b.echoed(b.call("echo")).Pid; pid == victim {
+			t.Fatal("a draining replica got a call")
+		}
+	}
+	g.open()
+	if x, y := <-one, <-two; x.status != 200 || y.status != 200 {
+		t.Errorf("%+v, %+v", x, y)
+	}
+	b.ready("echo")
+	if alive(victim) {
+		t.Error("the drained process still runs")
+	}
+}
+
+// The idle replica goes, not the busy one, and of idle ones the newest.
+func TestVictim(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	first := b.detail("echo").Instances[0].Pid
+	g := newGate(t)
+	busy := b.later("echo/" + g.path())
+	g.begun(1)
+	b.scale("echo", 2)
+	b.ready("echo")
+	second := b.detail("echo").Instances[1].Pid
+	b.scale("echo", 1)
+	until(t, "the idle one is gone", func() bool { return !alive(second) })
+	g.open()
+	if a := <-busy; a.status != 200 || a.body != strconv.Itoa(first) {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestStubbornProcessIsKilled(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo", "ignore_term", "1", "write_timeout", "100ms"))
+	pid := b.detail("echo").Instances[0].Pid
+	b.scale("echo", 0)
+	until(t, "it is killed", func() bool { return !alive(pid) })
+}
+
+// The children of a function's process go with it.
+func TestWholeGroupEnds(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	child, err := strconv.Atoi(b.call("echo/spawn").body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.scale("echo", 0)
+	until(t, "the child is gone", func() bool { return !alive(child) })
+}
+
+// A call on a replica that is killed is an empty 502 that does not claim to be
+// of the platform; a replacement starts.
+func TestKilledReplica(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	pid := b.detail("echo").Instances[0].Pid
+	g := newGate(t)
+	defer g.open()
+	held := b.later("echo/" + g.path())
+	g.begun(1)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-held; a.status != 502 || a.body != "" || a.header.Get("X-OpenFaaS-Internal") != "" {
+		t.Errorf("%+v", a)
+	}
+	if e := b.echoed(b.call("echo")); e.Pid == pid { // held until the next is ready
+		t.Error("answered by the dead")
+	}
+}
+
+func TestCrashes(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	if a := b.call("echo/crash"); a.status != 502 || a.body != "" {
+		t.Errorf("%+v", a)
+	}
+	if a := b.call("echo"); a.status != 200 { // held until the next replica is ready
+		t.Errorf("%+v", a)
+	}
+	// Half an answer is broken off, so that nobody takes it for a whole one.
+	if a := b.call("echo/partial"); a.status != 200 || a.err == nil {
+		t.Errorf("%+v", a)
+	}
+	b.ready("echo")
+}
+
+// A program that fails at start is tried less and less often, one replica at a
+// time, and calls do not wait for it for ever.
+func TestFailingStart(t *testing.T) {
+	b := start(t)
+	d := function("echo", "fail_start", "1")
+	(*d.Labels)["com.openfaas.scale.min"] = "5"
+	if a := b.system("POST", "/system/functions", deployment(d)); a.status != 202 {
+		t.Fatal(a)
+	}
+	if a := b.call("echo"); a.status != 503 || a.header.Get("X-OpenFaaS-Internal") != "proxy" || a.header.Get("X-Call-Id") == "" {
+		t.Errorf("%+v", a)
+	}
+	until(t, "one replica at a time is tried", func() bool { return len(b.detail("echo").Instances) <= 1 })
+	for range 20 { // and it stays so
+		if n := len(b.detail("echo").Instances); n > 1 {
+			t.Fatalf("%d replicas are tried at a time", n)
+		}
+	}
+	// A better version starts at once.
+	b.deploy(function("echo"))
+	if a := b.call("echo"); a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// An update replaces the processes without losing a call; the same again does
+// nothing.
+func TestUpdate(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	before := b.detail("echo").Instances[0].Pid
+	b.deploy(function("echo"))
+	if b.detail("echo").Instances[0].Pid != before {
+		t.Error("the same deployment starts other processes")
+	}
+	if a := b.system("PUT", "/system/functions", deployment(function("echo", "colour", "blue"))); a.status != 202 {
+		t.Fatal(a)
+	}
+	until(t, "the new version answers", func() bool {
+		a := b.call("echo")
+		return a.status == 200 && b.echoed(a).Pid != before || a.status != 200 && failed(t, a)
+	})
+	until(t, "the old one is gone", func() bool { return !alive(before) })
+}
+
+func failed(t *testing.T, a answer) bool {
+	t.Fatalf("a call during the update: %+v", a)
+	return true
+}
+
+// Only a replica that is ready gets calls, also later in its life.
+func TestReadiness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for several probes")
+	}
+	b := start(t)
+	file := filepath.Join(t.TempDir(), "ready")
+	if a := b.system("POST", "/system/functions", deployment(function("echo", "ready_file", file))); a.status != 202 {
+		t.Fatal(a)
+	}
+	held := b.later("echo")
+	until(t, "it runs", func() bool {
+		d := b.detail("echo")
+		return d.Instances[0].Pid != 0 && d.Instances[0].State == "starting"
+	})
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-held; a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is out of the routing", func() bool { return b.detail("echo").AvailableReplicas == 0 })
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.call("echo"); a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestCE(t *testing.T) {
+	b := start(t, func(c *platformConfig) { c.CE = true })
+	d := function("echo", "max_inflight", "1")
+	(*d.Labels)["com.openfaas.scale.min"] = "0"
+	b.deploy(d)
+	for asked, want := range map[uint64]uint64{0: 1, 7: 5, 2: 2} {
+		b.scale("echo", asked)
+		if n := b.detail("echo").Replicas; n != want {
+			t.Errorf("scale %d: %d, want %d", asked, n, want)
+		}
+	}
+	b.scale("echo", 2)
+	b.ready("echo")
+	// Random balancing meets the busy one of two now and then.
+	g := newGate(t)
+	held := b.later("echo/" + g.path())
+	g.begun(1)
+	count := map[int]int{}
+	for range 60 {
+		count[b.call("echo").status]++
+	}
+	if count[200] == 0 || count[429] == 0 || count[200]+count[429] != 60 {
+		t.Errorf("answers: %v", count)
+	}
+	g.open()
+	if a := <-held; a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	b.scale("echo", 2)
+	b.ready("echo")
+	b.call("echo/burn?d=300ms")
+	d := b.detail("echo")
+	if d.Usage == nil || d.Usage.TotalMemoryBytes < 1<<20 || len(d.Instances) != 2 {
+		t.Fatalf("%+v", d)
+	}
+	busy := 0
+	for _, in := range d.Instances {
+		if in.MemoryBytes < 1<<19 || in.StartedAt.IsZero() || in.State != "ready" {
+			t.Errorf("%+v", in)
+		}
+		if in.CPU > 50 {
+			busy++
+		}
+	}
+	if busy == 0 || d.Usage.CPU > 4000 {
+		t.Errorf("millicores: %+v", d)
+	}
+}

@@ -1,0 +1,308 @@
+package platform_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/openfaas/faas-provider/types"
+	"github.com/redis/go-redis/v9"
+
+	"farmhand/platform"
+)
+
+func deployment(d types.FunctionDeployment) string {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// remote runs a platform as a process of its own.
+func remote(t testing.TB, c platform.Config) *exec.Cmd {
+	t.Helper()
+	c.Log = nil
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "test_role=platform", "test_config="+string(raw))
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "http") {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("%q, %v\n%s", line, err, log.String())
+	}
+	t.Cleanup(func() { // once more is fine
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	return cmd
+}
+
+// The platform is killed: no process of its functions is left, and the next
+// start brings back functions and replica counts, on the same Redis.
+func TestKilledPlatform(t *testing.T) {
+	needRedis(t)
+	c := config(t)
+	c.Redis = "auto"
+	cmd := remote(t, c)
+	info := running(t, c.State)
+	b := attach(t, info)
+	b.deploy(function("echo"))
+	b.scale("echo", 3)
+	b.ready("echo")
+	grandchild, err := strconv.Atoi(b.call("echo/spawn").body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.redis(t)
+	if err := r.Set(context.Background(), "kept", "yes", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// A second platform on the same state is refused and named.
+	if _, err := platform.Start(context.Background(), c); err == nil || !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
+		t.Errorf("second start: %v", err)
+	}
+	until(t, "the count is saved", func() bool {
+		raw, _ := os.ReadFile(filepath.Join(c.State, "functions.json"))
+		return bytes.Contains(raw, []byte(`"replicas": 3`))
+	})
+	var pids []int
+	for _, in := range b.detail("echo").Instances {
+		pids = append(pids, in.Pid)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for _, pid := range pids {
+		until(t, "no orphan is left", func() bool { return !alive(pid) })
+	}
+	if _, err := platform.Running(c.State); err != platform.ErrNotRunning {
+		t.Errorf("a dead platform: %v", err)
+	}
+	again := start(t, func(n *platformConfig) { n.State, n.Redis = c.State, c.Redis })
+	if alive(grandchild) {
+		t.Error("a process of a killed function is left after the next start")
+	}
+	again.ready("echo")
+	if d := again.detail("echo"); d.Replicas != 3 {
+		t.Errorf("restored: %+v", d)
+	}
+	if again.Info().RedisAddr != info.RedisAddr {
+		t.Errorf("Redis moved from %s to %s", info.RedisAddr, again.Info().RedisAddr)
+	}
+	if v, err := again.redis(t).Get(context.Background(), "kept").Result(); v != "yes" {
+		t.Errorf("Redis forgot: %q, %v", v, err)
+	}
+}
+
+// A redis-server that dies comes back on the same port with the same data.
+func TestKilledRedis(t *testing.T) {
+	needRedis(t)
+	b := start(t, func(c *platformConfig) { c.Redis = "auto" })
+	if b.Durability() != platform.InProcess || b.Info().RedisKind != "redis-server" {
+		t.Errorf("%+v", b.Info())
+	}
+	r, ctx := b.redis(t), context.Background()
+	if err := r.Set(ctx, "kept", "yes", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	pid := redisPid(t, r)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "Redis is back", func() bool { v, _ := r.Get(ctx, "kept").Result(); return v == "yes" })
+	if again := redisPid(t, r); again == pid {
+		t.Error("the dead answer")
+	}
+	// Nobody gets in without the password, and no argument tells it.
+	stranger := redis.NewClient(&redis.Options{Addr: b.Info().RedisAddr, MaxRetries: -1})
+	defer stranger.Close()
+	if err := stranger.Ping(ctx).Err(); err == nil {
+		t.Error("no password is needed")
+	}
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(redisPid(t, r)) + "/cmdline")
+	if err != nil || bytes.Contains(raw, []byte(r.Options().Password)) {
+		t.Errorf("the command line tells the password, or: %v", err)
+	}
+}
+
+func TestGivenRedis(t *testing.T) {
+	needRedis(t)
+	first := start(t, func(c *platformConfig) { c.Redis = "auto" })
+	full, err := first.RedisURL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, func(c *platformConfig) { c.Redis = full })
+	if i := b.Info(); i.RedisKind != "given" || b.Durability() != platform.InProcess || i.RedisAddr != first.Info().RedisAddr {
+		t.Errorf("%+v", i)
+	}
+	d := function("echo", "farmhand_redis_url", "x")
+	d.Secrets = []string{"farmhand-redis"}
+	b.deploy(d)
+	body := b.call("echo/world").body
+	if !strings.Contains(body, first.redis(t).Options().Password+" 600") || strings.Contains(body, full) {
+		t.Error("the function does not get the given server's password as its secret")
+	}
+}
+
+// The embedded Redis lets keys expire.
+func TestEmbeddedRedis(t *testing.T) {
+	b := start(t)
+	if b.Durability() != platform.InMemory {
+		t.Errorf("%q", b.Durability())
+	}
+	r, ctx := b.redis(t), context.Background()
+	if err := r.Set(ctx, "k", 1, 1000*1e6).Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the key expires", func() bool { return r.Exists(ctx, "k").Val() == 0 })
+}
+
+func TestBadStarts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, c := range map[string]struct {
+		change func(*platformConfig)
+		text   string
+	}{
+		"taken port":           {func(c *platformConfig) { c.Listen = l.Addr().String() }, "--listen"},
+		"taken metrics port":   {func(c *platformConfig) { c.MetricsListen = l.Addr().String() }, "--metrics-listen"},
+		"everybody's address":  {func(c *platformConfig) { c.Listen = "0.0.0.0:0" }, "loopback"},
+		"no such stack":        {func(c *platformConfig) { c.Stack = "/nowhere/stack.yml" }, "--stack"},
+		"deploy what":          {func(c *platformConfig) { c.Deploy = true }, "--stack"},
+		"strange cold start":   {func(c *platformConfig) { c.ColdStart = "lognormal:x" }, "lognormal:0.74,0.16"},
+		"strange redis":        {func(c *platformConfig) { c.Redis = "mysql://u:pw@h" }, "--redis"},
+		"dead redis":           {func(c *platformConfig) { c.Redis = "redis://:pw@127.0.0.1:1/0" }, "127.0.0.1:1"},
+		"short server timeout": {func(c *platformConfig) { c.WriteTimeout = 1 }, "timeout"},
+		"state below a file":   {func(c *platformConfig) { c.State = "/dev/null/x" }, "--state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := config(t)
+			c.change(&conf)
+			p, err := platform.Start(context.Background(), conf)
+			if err == nil {
+				_ = p.Stop(context.Background())
+				t.Fatal("started")
+			}
+			if !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "pw") {
+				t.Errorf("%v; want %q named", err, c.text)
+			}
+		})
+	}
+}
+
+// Stop may be called twice, and a new start finds all in order.
+func TestStopTwice(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	b.stop()
+	b.stop()
+	if _, err := os.Stat(filepath.Join(b.config.State, "gateway.url")); !os.IsNotExist(err) {
+		t.Errorf("the address file is left: %v", err)
+	}
+	again := start(t, func(c *platformConfig) { c.State = b.config.State })
+	again.ready("echo")
+}
+
+// What cannot be restored is kept for the time when it can.
+func TestRestoreLater(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	b.stop()
+	second := start(t, func(c *platformConfig) { c.State, c.AllowDirs = b.config.State, nil })
+	if a := second.call("echo"); a.status != 404 {
+		t.Errorf("%+v", a)
+	}
+	second.stop()
+	third := start(t, func(c *platformConfig) { c.State = b.config.State })
+	third.ready("echo")
+}
+
+// Files with secrets are nobody else's to read, and no log has one.
+func TestSecretsStaySecret(t *testing.T) {
+	b := start(t)
+	d := function("echo")
+	d.Secrets = []string{"farmhand-token"}
+	b.deploy(d)
+	for _, name := range []string{"credentials/basic-auth-user", "credentials/basic-auth-password", "secrets/farmhand-token", "secrets/farmhand-redis", "redis.url", "functions.json", "run/platform.json"} {
+		st, err := os.Stat(filepath.Join(b.config.State, name))
+		if err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, st.Mode(), err)
+		}
+	}
+	st, err := os.Stat(b.config.State)
+	if err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("state folder: %v, %v", st.Mode(), err)
+	}
+	token, err := b.Token()
+	if err != nil || len(token) < 20 {
+		t.Errorf("token of %d characters, %v", len(token), err)
+	}
+}
+
+func needRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("SKIPPED: redis-server is not installed (apt-get install redis-server)")
+	}
+}
+
+func (b *bench) redis(t *testing.T) *redis.Client {
+	t.Helper()
+	full, err := os.ReadFile(filepath.Join(b.config.State, "redis.url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := redis.ParseURL(strings.TrimSpace(string(full)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := redis.NewClient(o)
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func redisPid(t *testing.T, r *redis.Client) int {
+	t.Helper()
+	text, err := r.Info(context.Background(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(text, "process_id:")
+	pid, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
