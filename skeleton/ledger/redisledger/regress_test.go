@@ -161,3 +161,20 @@ func heavy(n, bytes int) []skeleton.NewTask {
 	}
 	return tasks
 }
+
+// A repeated submission was refused while the queue was full.
+func TestRepeatedSubmissionNeedsNoRoom(t *testing.T) {
+	p := newPast(t, ledger.Limits{QueueTasks: 2})
+	var ids [2]string
+	for i := range ids {
+		st, id := p.stage("key")
+		p.no(st.Add(t.Context(), make([]skeleton.NewTask, 2)))
+		r, err := st.Commit(t.Context())
+		p.no(err)
+		ids[i] = id
+		if r.Job.ID != ids[0] || r.Repeated != (i > 0) || r.Tasks != 2 {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	p.sound()
+}

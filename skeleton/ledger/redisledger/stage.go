@@ -228,9 +228,11 @@ func (s *stage) send(ctx context.Context, commit call) ([]any, error) {
 		}
 		if state != "ok" {
 			s.over = true
-			if err := errors.Join(stageErrors[state], s.l.shred(ctx, s.piece)); unknown || err == nil || done.Err() != nil {
-				return nil, err
+			err := errors.Join(stageErrors[state], s.l.shred(ctx, s.piece))
+			if answer, _ := done.Slice(); len(answer) > 0 && answer[0] == "repeated" {
+				return answer, nil // room or not: there is nothing to add
 			}
+			return nil, err
 		}
 		if unknown {
 			done = s.l.run(ctx, commit.script, commit.args...)
