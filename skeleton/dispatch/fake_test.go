@@ -255,7 +255,7 @@ func (s *store) lose(i int, delay time.Duration) {
 	switch {
 	case r.task.NoRetry:
 		s.die(r, "unknown outcome")
-	case r.task.Lost >= skeleton.LostBudget:
+	case r.task.Lost > skeleton.LostBudget:
 		s.die(r, "worker lost")
 	default:
 		s.postpone(i, delay)
