@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"farmhand/gateway"
 	"farmhand/internal/fn"
 	"farmhand/internal/redisurl"
+	"farmhand/skeleton/callback"
 	"farmhand/skeleton/dispatch"
 	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/ledger"
@@ -38,6 +40,7 @@ type config struct {
 	KeptBytes  int           `env:"farmhand_kept_bytes"`
 	TimeToLive time.Duration `env:"farmhand_time_to_live"` // with nothing but busy workers
 	Missing    time.Duration `env:"farmhand_missing"`      // until a worker that is gone counts as deleted
+	Callbacks  []string      `env:"farmhand_callback_allow" envSeparator:","` // hosts, *.domains or URL prefixes
 }
 
 func main() { fn.Main("dispatcher", build) }
@@ -59,6 +62,10 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("farmhand_gateway_url: %w", err)
 	}
+	callbacks, err := callback.New(callback.Config{Allow: cfg.Callbacks, Secret: token})
+	if err != nil {
+		return nil, fmt.Errorf("farmhand_callback_allow: %w", err)
+	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{
 		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
 	d, err := dispatch.Start(dispatch.Config{
@@ -68,18 +75,19 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Running:    cfg.Running,
 		TimeToLive: cfg.TimeToLive,
 		Missing:    cfg.Missing,
+		Notifier:   callbacks,
 		Log:        log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	api := jobapi.New(jobapi.Config{
-		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Log: log,
+		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Callback: callbacks.Check, Log: log,
 		Running: func(farm string) []jobapi.Running { return running(d, farm) },
 	})
 	sound := &schema{store: store}
 	return &fn.Service{
-		Handler: fn.RequireToken(token, api),
+		Handler: api.Guard(func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }),
 		Ready:   func() bool { return sound.known(log) && d.Ready() },
 		Drain: func() {
 			d.Drain()
