@@ -135,6 +135,25 @@ var deadTests = []test{
 		b.settles("done", ledger.Outcome{Kind: ledger.Success}, b.one())
 		b.equal("at its end", len(b.callbacks()), 1)
 	}},
+	{name: "the dead of a cancelled job stay dead", fn: func(b *bench) {
+		id := b.submit(tasks("x", 2)...)
+		b.submit(task("y"))
+		l := b.take(3)
+		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, l[0], l[2])
+		_, err := b.l.Cancel(b.ctx, id)
+		b.must(err)
+		list, _, err := b.l.Dead(b.ctx, "", 10)
+		b.must(err)
+		n, err := b.l.Redrive(b.ctx, []string{list[0].Ref}, 0)
+		b.must(err)
+		b.equal("redriven by name", n, 0)
+		n, err = b.l.Redrive(b.ctx, nil, 1)
+		b.must(err)
+		b.equal("redriven", n, 1)
+		b.takes("y")
+		j := b.job(id)
+		b.equal("job", []any{j.Dead, j.Cancelled, j.Ended.IsZero()}, []any{1, 1, false})
+	}},
 	{name: "cancel takes redriven tasks along", fn: func(b *bench) {
 		id := b.submit(tasks("x", 2)...)
 		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, b.take(2)...)

@@ -37,30 +37,32 @@ var limitTests = []test{
 		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, leases[1])
 		b.equal("bytes", b.gauges().QueueBytes, 0)
 	}},
-	{name: "the limit is told while adding", limits: ledger.Limits{QueueTasks: 10, QueueBytes: 1000}, fn: func(b *bench) {
-		b.submit(tasks("x", 5)...)
+	{name: "the limit is told while adding", limits: ledger.Limits{QueueTasks: 3*ledger.MaxBatch - 1, QueueBytes: 1 << 20}, fn: func(b *bench) {
+		b.submit(tasks("x", ledger.MaxBatch)...)
 		s, err := b.l.Stage(b.ctx, ledger.Submission{Job: skeleton.Job{ID: b.id()}})
 		b.must(err)
-		b.must(s.Add(b.ctx, tasks("y", 3)))
-		b.fails(ledger.ErrFull, s.Add(b.ctx, tasks("y", 3)))
+		b.must(s.Add(b.ctx, tasks("y", ledger.MaxBatch)))
+		b.fails(ledger.ErrFull, s.Add(b.ctx, tasks("y", ledger.MaxBatch)))
 		b.must(s.Abort(b.ctx))
 		s, err = b.l.Stage(b.ctx, ledger.Submission{Job: skeleton.Job{ID: b.id()}})
 		b.must(err)
-		b.must(s.Add(b.ctx, []skeleton.NewTask{{Body: make([]byte, 600)}}))
-		b.fails(ledger.ErrTooLarge, s.Add(b.ctx, []skeleton.NewTask{{Body: make([]byte, 600)}}))
+		b.must(s.Add(b.ctx, []skeleton.NewTask{{Body: make([]byte, 600_000)}}))
+		b.fails(ledger.ErrTooLarge, s.Add(b.ctx, []skeleton.NewTask{{Body: make([]byte, 600_000)}}))
 		b.must(s.Abort(b.ctx))
 	}},
-	{name: "staged bytes count against other stages", limits: ledger.Limits{QueueBytes: 1000}, fn: func(b *bench) {
+	{name: "staged bytes count against other stages", limits: ledger.Limits{QueueBytes: 12 << 20}, fn: func(b *bench) {
 		stage := func() ledger.Stage {
 			s, err := b.l.Stage(b.ctx, ledger.Submission{Job: skeleton.Job{ID: b.id()}})
 			b.must(err)
 			return s
 		}
-		big := []skeleton.NewTask{{Body: make([]byte, 600)}}
+		big := []skeleton.NewTask{{Body: make([]byte, 7<<20)}} // less may not be written before the commit
 		first, other := stage(), stage()
 		b.must(first.Add(b.ctx, big))
 		b.fails(ledger.ErrFull, other.Add(b.ctx, big))
+		b.must(other.Abort(b.ctx))
 		b.must(first.Abort(b.ctx))
+		other = stage()
 		b.must(other.Add(b.ctx, big))
 		_, err := other.Commit(b.ctx)
 		b.must(err)

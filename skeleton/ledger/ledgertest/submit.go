@@ -101,6 +101,13 @@ var submitTests = []test{
 		b.must(err)
 		b.equal("another key", other.Repeated, false)
 	}},
+	{name: "a repeated submission needs no room", limits: ledger.Limits{QueueTasks: 3}, fn: func(b *bench) {
+		for i := range 2 {
+			r, err := b.try(ledger.Submission{Key: "s"}, tasks("x", 2)...)
+			b.must(err)
+			b.equal("receipt", []any{r.Repeated, r.Tasks}, []any{i > 0, 2})
+		}
+	}},
 	{name: "a repeated append repeats its receipt, even when the job is closed", fn: func(b *bench) {
 		id := b.id()
 		_, err := b.try(ledger.Submission{Job: skeleton.Job{ID: id, Open: true}}, task("x"))
@@ -151,20 +158,20 @@ var submitTests = []test{
 		stage := func() ledger.Stage {
 			s, err := b.l.Stage(b.ctx, ledger.Submission{Job: skeleton.Job{ID: b.id()}})
 			b.must(err)
-			b.must(s.Add(b.ctx, tasks("x", 2)))
+			b.must(s.Add(b.ctx, tasks("x", ledger.MaxBatch))) // less may not be written before the commit
 			return s
 		}
 		adding, committing, alive := stage(), stage(), stage()
 		b.advance(40 * time.Second)
-		b.must(alive.Add(b.ctx, tasks("y", 1)))
+		b.must(alive.Add(b.ctx, tasks("y", ledger.MaxBatch)))
 		b.advance(40 * time.Second)
 		b.sweep()
-		b.fails(ledger.ErrGone, adding.Add(b.ctx, tasks("x", 1)))
+		b.fails(ledger.ErrGone, adding.Add(b.ctx, tasks("x", ledger.MaxBatch)))
 		b.fails(ledger.ErrGone, second(committing.Commit(b.ctx)))
 		r, err := alive.Commit(b.ctx)
 		b.must(err)
-		b.equal("tasks", r.Tasks, 3)
-		b.counts(ledger.Counts{Submitted: 3, Waiting: 3})
+		b.equal("tasks", r.Tasks, 2*ledger.MaxBatch)
+		b.counts(ledger.Counts{Submitted: 2 * ledger.MaxBatch, Waiting: 2 * ledger.MaxBatch})
 	}},
 	{name: "submissions at the same time are each whole", fn: func(b *bench) {
 		errs := make(chan error)

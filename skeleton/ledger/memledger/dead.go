@@ -119,9 +119,10 @@ func (f *farm) Redrive(ctx context.Context, refs []string, limit int) (n int, er
 	return n, err
 }
 
+// redrivable lists dead tasks. Those of a cancelled job stay dead.
 func (f *farm) redrivable(refs []string, limit int) (tasks []*task) {
 	for _, ref := range refs {
-		if t := f.find(ref); t != nil && t.state == dead {
+		if t := f.find(ref); t != nil && t.state == dead && !t.run.job.Cancel {
 			tasks = append(tasks, t)
 		}
 	}
@@ -132,7 +133,7 @@ func (f *farm) redrivable(refs []string, limit int) (tasks []*task) {
 		if len(tasks) >= limit {
 			break
 		}
-		if l.task != nil {
+		if l.task != nil && !l.task.run.job.Cancel {
 			tasks = append(tasks, l.task)
 		}
 	}

@@ -20,7 +20,7 @@ type stage struct {
 	bytes  int
 	bodies arena
 
-	begun, swept, over bool  // guarded by f.mu
+	swept, over, known bool  // guarded by f.mu; known: the submission is a repeated one
 	seen               int64 // guarded by f.mu
 }
 
@@ -60,6 +60,9 @@ func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
 	if err := s.f.do(ctx, func(now int64) error { return s.admit(now, len(tasks), bytes) }); err != nil {
 		return err
 	}
+	if s.known {
+		return nil // Commit will return the first receipt
+	}
 	s.tasks = slices.Grow(s.tasks, len(tasks))
 	for i := range tasks {
 		if err := s.add(&tasks[i], small); err != nil {
@@ -78,16 +81,25 @@ func (s *stage) admit(now int64, tasks, bytes int) error {
 	switch {
 	case s.swept || s.over:
 		return ledger.ErrGone
+	case f.repeats(s.sub):
+		s.known = true
+		return nil
 	case len(s.tasks)+tasks > limits.QueueTasks || s.bytes+bytes > limits.QueueBytes:
 		return ledger.ErrTooLarge
 	case f.unfinished()+len(s.tasks)+tasks > limits.QueueTasks || f.queueBytes+f.stagedBytes+bytes > limits.QueueBytes:
 		return ledger.ErrFull
 	}
-	s.begun, s.seen = true, now
+	s.seen = now
 	s.bytes += bytes
 	f.stagedBytes += bytes
 	f.stages[s] = struct{}{}
 	return nil
+}
+
+// repeats reports whether the farm knows a submission.
+func (f *farm) repeats(sub ledger.Submission) bool {
+	_, known := f.receipts[sub.Key]
+	return known && sub.Key != ""
 }
 
 func (f *farm) unfinished() int { return f.n.Waiting + f.n.Leased + f.n.Delayed }
@@ -144,13 +156,12 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	var r receipt
 	var out ledger.Receipt
 	err := s.f.do(ctx, func(now int64) error {
-		known, repeated := s.f.receipts[s.sub.Key]
-		if repeated && s.sub.Key != "" {
-			r = known
+		repeated := s.f.repeats(s.sub)
+		if repeated {
+			r = s.f.receipts[s.sub.Key]
+			s.leave()
 		} else if err := s.commit(now, &r); err != nil {
 			return err
-		} else {
-			repeated = false
 		}
 		s.f.settleBooks(now) // an empty job ends at once
 		out = ledger.Receipt{Job: r.job.Job, First: r.first, Tasks: r.tasks, Duplicates: r.dups, Repeated: repeated}
