@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,30 +49,63 @@ func (c *connection) stateDir() string {
 	return filepath.Join(base, "farmhand")
 }
 
+// with runs a command that calls the dispatcher.
+func (c *connection) with(cmd *cobra.Command, do func(*jobclient.Client) error) error {
+	client, err := c.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = do(client)
+	if errors.Is(err, jobclient.ErrUnreachable) {
+		err = fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
+	}
+	return err
+}
+
 // client connects to the dispatcher.
 func (c *connection) client(cmd *cobra.Command) (*jobclient.Client, error) {
 	gateway, err := c.find("the gateway", c.gateway, "gateway.url", "FARMHAND_GATEWAY", "OPENFAAS_URL")
 	if err != nil {
 		return nil, err
 	}
-	token := ""
-	if c.tokenFile != "" {
-		raw, err := os.ReadFile(c.tokenFile)
-		if err != nil {
-			return nil, err
-		}
-		token = string(raw)
-	} else if token, err = c.find("the token", "", filepath.Join("secrets", "farmhand-token"), "FARMHAND_TOKEN"); err != nil {
-		return nil, err
-	}
-	client, err := jobclient.New(strings.TrimSuffix(gateway, "/")+"/function/dispatcher", strings.TrimSpace(token))
+	token, err := c.token(gateway)
 	if err != nil {
 		return nil, err
+	}
+	client, err := jobclient.New(strings.TrimSuffix(gateway, "/")+"/function/dispatcher", token)
+	if err != nil {
+		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
 	}
 	client.Notify = func(err error, wait time.Duration) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%v; trying again in %s\n", err, wait.Round(time.Millisecond))
 	}
 	return client, nil
+}
+
+// token proves who we are. The one of the state folder is for this machine
+// only: no other gateway gets to see it.
+func (c *connection) token(gateway string) (string, error) {
+	if c.tokenFile != "" {
+		raw, err := os.ReadFile(c.tokenFile)
+		return strings.TrimSpace(string(raw)), err
+	}
+	if v := os.Getenv("FARMHAND_TOKEN"); v != "" {
+		return v, nil
+	}
+	if !loopback(gateway) {
+		return "", fmt.Errorf("no token for %s: set FARMHAND_TOKEN or --token-file to the value of its secret farmhand-token", gateway)
+	}
+	return c.find("the token", "", filepath.Join("secrets", "farmhand-token"), "FARMHAND_TOKEN")
+}
+
+func loopback(gateway string) bool {
+	u, err := url.Parse(gateway)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // find looks for a value: given, in the environment, in the state folder.

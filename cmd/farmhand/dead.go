@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farmhand/skeleton/jobapi"
+	"farmhand/skeleton/jobapi/jobclient"
 	"farmhand/skeleton/ledger"
 )
 
@@ -17,29 +18,26 @@ func deadCmd() *cobra.Command {
 		Use: "dead WORKER", Short: "List a farm's dead letters and why they died", Args: exactly("WORKER"),
 		Example: "  farmhand dead thumbnail",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			list := jobapi.DeadList{Dead: []ledger.DeadLetter{}}
-			for after := ""; len(list.Dead) < limit; {
-				page, err := client.Dead(cmd.Context(), args[0], after, min(1000, limit-len(list.Dead)))
-				if err != nil {
-					return err
+			return c.with(cmd, func(client *jobclient.Client) error {
+				list := jobapi.DeadList{Dead: []ledger.DeadLetter{}}
+				for after := ""; len(list.Dead) < limit; {
+					page, err := client.Dead(cmd.Context(), args[0], after, min(1000, limit-len(list.Dead)))
+					if err != nil {
+						return err
+					}
+					list.Dead = append(list.Dead, page.Dead...)
+					if after = page.Next; after == "" {
+						break
+					}
 				}
-				list.Dead = append(list.Dead, page.Dead...)
-				if after = page.Next; after == "" {
-					break
-				}
-			}
-			return c.print(cmd, list, func() {
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
-				fmt.Fprintln(w, "REF\tJOB\tTASK\tDIED\tATTEMPTS\tREASON")
-				for _, d := range list.Dead {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.120s\n", d.Ref, d.Job, d.Index, d.Died.Local().Format("15:04:05"), d.Attempts, d.Reason)
-				}
-				_ = w.Flush() // standard output
+				return c.print(cmd, list, func() {
+					w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
+					fmt.Fprintln(w, "REF\tJOB\tTASK\tDIED\tATTEMPTS\tREASON")
+					for _, d := range list.Dead {
+						fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.120s\n", d.Ref, d.Job, d.Index, d.Died.Local().Format("15:04:05"), d.Attempts, d.Reason)
+					}
+					_ = w.Flush() // standard output
+				})
 			})
 		},
 	}
@@ -61,16 +59,13 @@ func redriveCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			n, err := client.Redrive(cmd.Context(), args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			return c.print(cmd, jobapi.Redriven{Redriven: n}, func() { fmt.Fprintf(cmd.OutOrStdout(), "%d redriven\n", n) })
+			return c.with(cmd, func(client *jobclient.Client) error {
+				n, err := client.Redrive(cmd.Context(), args[0], args[1:])
+				if err != nil {
+					return err
+				}
+				return c.print(cmd, jobapi.Redriven{Redriven: n}, func() { fmt.Fprintf(cmd.OutOrStdout(), "%d redriven\n", n) })
+			})
 		},
 	}
 	c.flags(cmd)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farmhand/skeleton/jobapi"
+	"farmhand/skeleton/jobapi/jobclient"
 )
 
 func jobsCmd() *cobra.Command {
@@ -17,22 +18,19 @@ func jobsCmd() *cobra.Command {
 		Use: "jobs", Short: "List jobs, newest first", Args: exactly(),
 		Example: "  farmhand jobs --worker thumbnail",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			list, err := client.Jobs(cmd.Context(), worker, "", limit)
-			if err != nil {
-				return err
-			}
-			return c.print(cmd, list, func() {
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
-				fmt.Fprintln(w, "JOB\tSTATE\tTOTAL\tDONE\tDEAD\tPENDING\tCREATED")
-				for _, j := range list.Jobs {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", j.ID, j.State, j.Total, j.Done, j.Dead, j.Pending, j.Created.Local().Format("2006-01-02 15:04:05"))
+			return c.with(cmd, func(client *jobclient.Client) error {
+				list, err := client.Jobs(cmd.Context(), worker, "", limit)
+				if err != nil {
+					return err
 				}
-				_ = w.Flush() // standard output
+				return c.print(cmd, list, func() {
+					w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
+					fmt.Fprintln(w, "JOB\tSTATE\tTOTAL\tDONE\tDEAD\tPENDING\tCREATED")
+					for _, j := range list.Jobs {
+						fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", j.ID, j.State, j.Total, j.Done, j.Dead, j.Pending, j.Created.Local().Format("2006-01-02 15:04:05"))
+					}
+					_ = w.Flush() // standard output
+				})
 			})
 		},
 	}
@@ -49,19 +47,16 @@ func jobCmd() *cobra.Command {
 		Use: "job ID", Short: "Show a job; with --wait or --out get its results", Args: exactly("ID"),
 		Example: "  farmhand job thumbnail~01ARZ3NDEKTSV4RRFFQ69G5FAV --out thumbs",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			if f.wanted() {
-				return f.run(cmd, &c, client, args[0], nil)
-			}
-			j, err := client.Job(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return c.print(cmd, j, func() { printJob(cmd, j) })
+			return c.with(cmd, func(client *jobclient.Client) error {
+				if f.wanted() {
+					return f.run(cmd, &c, client, args[0], readRecord(c.stateDir(), args[0]).Files)
+				}
+				j, err := client.Job(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return c.print(cmd, j, func() { printJob(cmd, j) })
+			})
 		},
 	}
 	c.flags(cmd)
@@ -80,16 +75,13 @@ func cancelCmd() *cobra.Command {
 		Use: "cancel ID", Short: "Cancel a job's queued and running tasks", Args: exactly("ID"),
 		Example: "  farmhand cancel montecarlo~01ARZ3NDEKTSV4RRFFQ69G5FAV",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			j, err := client.Cancel(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return c.print(cmd, j, func() { printJob(cmd, j) })
+			return c.with(cmd, func(client *jobclient.Client) error {
+				j, err := client.Cancel(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return c.print(cmd, j, func() { printJob(cmd, j) })
+			})
 		},
 	}
 	c.flags(cmd)

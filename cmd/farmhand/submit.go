@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"farmhand/internal/problem"
+	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/jobapi/jobclient"
 )
 
@@ -16,12 +20,13 @@ func submitCmd() *cobra.Command {
 	s := &submit{options: jobclient.Options{}}
 	cmd := &cobra.Command{
 		Use:   "submit WORKER [FILE|FOLDER|-]...",
-		Short: "Post work: each file is a task, or each line of standard input",
+		Short: "Post work: each file is a task, or each line of the input",
 		Long: `Post work to a farm. Each file is a task, folders are walked; "-" or nothing
-reads standard input: one task, or with --lines one JSON task a line. Input is
-sent in pieces; a submission that is cut off goes on with --resume.`,
+reads standard input: one task, or with --ndjson one JSON task a line. The input
+is sent in pieces. A submission that is cut off goes on with --resume JOB: what
+the job has is left out, and no task is posted twice.`,
 		Example: `  farmhand submit thumbnail pictures/ --out thumbs
-  generate-sweep | farmhand submit montecarlo --lines --wait --json
+  generate-sweep | farmhand submit montecarlo --ndjson --wait
   farmhand submit thumbnail pictures/ --resume thumbnail~01ARZ3NDEKTSV4RRFFQ69G5FAV`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -29,14 +34,18 @@ sent in pieces; a submission that is cut off goes on with --resume.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.worker, s.inputs = args[0], args[1:]
+			return s.conn.with(cmd, func(client *jobclient.Client) error { return s.run(cmd, client) })
+		},
 	}
 	s.conn.flags(cmd)
 	s.follow.flags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&s.lines, "lines", false, "input is newline-delimited JSON: one task a line")
+	f.BoolVar(&s.ndjson, "ndjson", false, "the input is newline-delimited JSON: one task a line")
 	f.StringVar(&s.media, "type", "", "media type of each task (default: by file name)")
-	f.StringVar(&s.resume, "resume", "", "go on with a submission that was cut off: its job, and the same input")
+	f.StringVar(&s.resume, "resume", "", "go on with a submission that was cut off: its job")
+	f.StringVar(&s.key, "idempotency-key", "", "repeating a whole submission with the same key and input posts nothing twice")
 	for name, help := range map[string]string{
 		"class":    "priority class, 0 (first) to 9 (default 5)",
 		"tenant":   "whose turn it is in the round-robin",
@@ -52,38 +61,50 @@ sent in pieces; a submission that is cut off goes on with --resume.`,
 	return cmd
 }
 
+var errNothing = errors.New("there is nothing to submit")
+
 // submit is one run of the command.
 type submit struct {
 	conn    connection
 	follow  follow
+	worker  string
+	inputs  []string
 	options jobclient.Options
-	lines   bool
+	ndjson  bool
 	media   string
 	resume  string
+	key     string
+
+	job   string   // once there is one
+	files []string // all of them, where each task is a file
+	sent  int      // tasks the job has
 }
 
-func (s *submit) run(cmd *cobra.Command, worker string, inputs []string) error {
-	in, err := openInput(cmd.InOrStdin(), inputs, s.lines, s.media)
+func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
+	ctx := cmd.Context()
+	if s.resume != "" && len(s.inputs) == 0 {
+		r := readRecord(s.conn.stateDir(), s.resume)
+		s.inputs, s.ndjson, s.media = r.Inputs, r.NDJSON || s.ndjson, r.Type
+	}
+	in, err := openInput(cmd.InOrStdin(), s.inputs, s.ndjson, s.media)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	client, err := s.conn.client(cmd)
-	if err != nil {
-		return err
+	s.files = in.files
+	if s.resume != "" {
+		err = s.goOn(ctx, client, in)
 	}
-	defer client.Close()
-	job, names, err := s.send(cmd, client, worker, in)
+	if err == nil {
+		err = s.send(cmd, client, in)
+	}
 	if err != nil {
-		if job != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "The submission was cut off. Go on with the same command and input and --resume '%s'\n", job)
-		}
-		return err
+		return s.cutOff(cmd, err)
 	}
 	if s.follow.wanted() {
-		return s.follow.run(cmd, &s.conn, client, job, names)
+		return s.follow.run(cmd, &s.conn, client, s.job, s.files)
 	}
-	j, err := client.Job(cmd.Context(), job)
+	j, err := client.Job(ctx, s.job)
 	if err != nil {
 		return err
 	}
@@ -93,80 +114,147 @@ func (s *submit) run(cmd *cobra.Command, worker string, inputs []string) error {
 	})
 }
 
-var errNothing = errors.New("there is nothing to submit")
+// cutOff says how to go on.
+func (s *submit) cutOff(cmd *cobra.Command, err error) error {
+	if s.job != "" {
+		again := "the same command and input, and"
+		if len(s.inputs) > 0 {
+			again = "farmhand submit " + s.worker
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "The submission was cut off after %d tasks. Go on with: %s --resume '%s'\n", s.sent, again, s.job)
+	}
+	if interrupted(cmd.Context()) {
+		if s.job == "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Interrupted before the dispatcher had answered; farmhand jobs --worker %s shows whether it took something\n", s.worker)
+		}
+		return &exitError{code: exitInterrupted}
+	}
+	return err
+}
+
+// goOn finds out what the job to resume has. Its files are those of the first
+// run, whatever the folders hold by now.
+func (s *submit) goOn(ctx context.Context, client *jobclient.Client, in *input) error {
+	j, err := client.Job(ctx, s.resume)
+	if err != nil {
+		return err
+	}
+	if j.Worker != s.worker {
+		return usage("job %s is one of worker %s", j.ID, j.Worker)
+	}
+	r := readRecord(s.conn.stateDir(), j.ID)
+	if s.files != nil && r.Files != nil {
+		s.files, in.files = r.Files, r.Files
+	}
+	options := maps.Clone(r.Options)
+	if options == nil {
+		options = jobclient.Options{}
+	}
+	maps.Copy(options, s.options)
+	s.options, s.job, s.sent = options, j.ID, j.Total
+	if j.State != "open" { // it has everything
+		*in = input{stop: in.stop, open: in.open}
+		return nil
+	}
+	return in.skip(ctx, j.Total)
+}
 
 // send posts the pieces of the input: the first makes the job, the others are
-// appended. What a job to resume has already, it has from the beginning of the
-// same input: as many tasks are skipped as it holds.
-func (s *submit) send(cmd *cobra.Command, client *jobclient.Client, worker string, in *input) (job string, names []string, err error) {
+// appended.
+func (s *submit) send(cmd *cobra.Command, client *jobclient.Client, in *input) error {
 	ctx := cmd.Context()
-	if job = s.resume; job != "" {
-		j, err := client.Job(ctx, job)
-		if err != nil {
-			return "", nil, err
-		}
-		if names, err = in.skip(ctx, j.Total); err != nil {
-			return job, nil, err
-		}
-	}
-	bar := newProgress(cmd.ErrOrStderr(), "submitting", 0)
-	defer func() { bar.finish() }()
+	bar := newProgress(cmd.ErrOrStderr(), "submitting", len(s.files))
+	defer bar.finish()
 	for {
 		p, err := in.next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return job, names, err
+			return err
 		}
-		if job == "" {
-			if job, err = s.first(cmd, client, worker, p); err != nil {
-				return "", nil, err
+		if s.job == "" {
+			done, err := s.first(cmd, client, in, p)
+			if err != nil || done {
+				return err
 			}
-			if p.last {
-				return job, p.names, nil
-			}
-		} else if _, err := client.Append(ctx, job, appendOptions(s.options), p.piece); err != nil {
-			return job, names, err
+			bar.add(s.sent)
+			continue
 		}
-		names = append(names, p.names...)
+		if _, err := client.Append(ctx, s.job, s.taskOptions(), p.Piece); err != nil {
+			return s.explain(err, p)
+		}
+		s.sent += p.tasks
 		bar.add(p.tasks)
 	}
-	if job == "" {
-		return "", nil, errNothing
+	if s.job == "" {
+		return errNothing
 	}
-	_, err = client.CloseJob(ctx, job)
-	return job, names, err
+	_, err := client.CloseJob(ctx, s.job)
+	return err
 }
 
 // first makes the job of the first piece; it stays open for more, unless there
 // is certainly nothing more.
-func (s *submit) first(cmd *cobra.Command, client *jobclient.Client, worker string, p pieceOf) (string, error) {
-	o := jobclient.Options{"worker": worker, "open": strconv.FormatBool(!p.last)}
-	for name, v := range s.options {
-		o[name] = v
-	}
+func (s *submit) first(cmd *cobra.Command, client *jobclient.Client, in *input, p piece) (done bool, err error) {
+	o := maps.Clone(s.options)
+	o["worker"], o["open"] = s.worker, strconv.FormatBool(!p.last)
 	if s.follow.ordered {
 		o["ordered"] = "true"
 	}
-	done, err := client.Submit(cmd.Context(), o, p.piece)
+	p.Key = s.key
+	answer, err := client.Submit(cmd.Context(), o, p.Piece)
 	if err != nil {
-		return "", err
+		return false, s.explain(err, p)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "job %s (durability: %s)\n", done.Job.ID, done.Durability)
-	return done.Job.ID, nil
+	s.job, s.sent = answer.Job.ID, answer.Job.Total
+	fmt.Fprintf(cmd.ErrOrStderr(), "job %s (durability: %s)\n", s.job, answer.Durability)
+	s.remember(cmd)
+	if answer.Repeated && s.key != "" {
+		return answer.Job.State != "open", s.after(cmd.Context(), in, p, answer)
+	}
+	return p.last, nil
 }
 
-// appendOptions are those that belong to tasks, not to the job.
-func appendOptions(all jobclient.Options) jobclient.Options {
-	o := jobclient.Options{}
-	for name, v := range all {
-		if name != "callback" {
-			o[name] = v
-		}
+// after goes on where an earlier run with the same key has stopped.
+func (s *submit) after(ctx context.Context, in *input, p piece, answer jobapi.Submitted) error {
+	if answer.Job.State != "open" {
+		return nil
 	}
+	in.unread(p)
+	return in.skip(ctx, answer.Job.Total)
+}
+
+// remember keeps what a later run needs. A folder that cannot be written is no
+// reason to stop.
+func (s *submit) remember(cmd *cobra.Command) {
+	r := record{Job: s.job, Worker: s.worker, Inputs: absolute(s.inputs), NDJSON: s.ndjson, Type: s.media,
+		Options: s.taskOptions(), Files: absolute(s.files)}
+	if err := r.write(s.conn.stateDir()); err != nil && !errors.Is(err, os.ErrExist) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "cannot remember the submission (%v): results saved later are named by number\n", err)
+	}
+}
+
+// explain names the input that a refusal is about.
+func (s *submit) explain(err error, p piece) error {
+	var bad *problem.Problem
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if bad.Index != nil && *bad.Index < len(p.files) {
+		return fmt.Errorf("%s: %w", p.files[*bad.Index], err)
+	}
+	if bad.Line > 0 {
+		n := s.sent + bad.Line
+		bad.Line = 0 // of the piece, which the user never saw
+		return fmt.Errorf("task %d of the input: %w", n, err)
+	}
+	return err
+}
+
+// taskOptions are those that belong to tasks, not to the job.
+func (s *submit) taskOptions() jobclient.Options {
+	o := maps.Clone(s.options)
+	delete(o, "callback")
 	return o
 }
-
-// interrupted reports whether the user asked to stop.
-func interrupted(ctx context.Context) bool { return ctx.Err() != nil }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/jobapi"
+)
+
+// saver writes results into a folder: each under the name of its input, with
+// the extension of its own type. What died goes to errors.ndjson. A result has
+// the same name however often the job is followed.
+type saver struct {
+	dir    string
+	job    string
+	names  []string
+	failed map[int]bool // tasks of the job that errors.ndjson has
+	errors *os.File
+}
+
+const errorsFile = "errors.ndjson"
+
+// deadTask is a line of errors.ndjson.
+type deadTask struct {
+	Job     string `json:"job"`
+	Index   int    `json:"index"`
+	Input   string `json:"input,omitempty"`
+	Status  int    `json:"status,omitempty"`
+	Reason  string `json:"reason"`
+	Attempt int    `json:"attempt"`
+}
+
+func newSaver(dir, job string, files []string) (*saver, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return &saver{dir: dir, job: job, names: saveNames(files)}, nil
+}
+
+// saveNames are the names of results without extension: those of the files,
+// with a number where two would collide, also where case does not count.
+func saveNames(files []string) []string {
+	names := make([]string, len(files))
+	taken := map[string]bool{"errors": true}
+	for i, file := range files {
+		base := filepath.Base(file)
+		name := strings.TrimSuffix(base, filepath.Ext(base))
+		if name == "" {
+			name = base
+		}
+		for stem, n := name, 2; taken[strings.ToLower(name)]; n++ {
+			name = fmt.Sprintf("%s-%d", stem, n)
+		}
+		taken[strings.ToLower(name)] = true
+		names[i] = name
+	}
+	return names
+}
+
+func (s *saver) save(r jobapi.Result) error {
+	if r.State == skeleton.Dead {
+		return s.fail(r)
+	}
+	name := fmt.Sprintf("task-%06d", r.Index)
+	if r.Index < len(s.names) {
+		name = s.names[r.Index]
+	}
+	body := r.Base64
+	if r.Body != nil {
+		body = r.Body
+	}
+	return writeFile(filepath.Join(s.dir, name+extension(r.Type)), body, 0o644)
+}
+
+func (s *saver) fail(r jobapi.Result) error {
+	if s.errors == nil {
+		if err := s.openErrors(); err != nil {
+			return err
+		}
+	}
+	if s.failed[r.Index] {
+		return nil
+	}
+	s.failed[r.Index] = true
+	d := deadTask{Job: s.job, Index: r.Index, Status: r.Status, Reason: r.Reason, Attempt: r.Attempt}
+	if r.Index < len(s.names) {
+		d.Input = s.names[r.Index]
+	}
+	return json.NewEncoder(s.errors).Encode(d)
+}
+
+// openErrors goes on with the file of an earlier run.
+func (s *saver) openErrors() (err error) {
+	s.failed = map[int]bool{}
+	if s.errors, err = os.OpenFile(filepath.Join(s.dir, errorsFile), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+		return err
+	}
+	for d := json.NewDecoder(s.errors); ; {
+		var t deadTask
+		if d.Decode(&t) != nil { // its end, or no file of ours
+			return nil
+		}
+		if t.Job == s.job {
+			s.failed[t.Index] = true
+		}
+	}
+}
+
+func (s *saver) close() error {
+	if s.errors == nil {
+		return nil
+	}
+	return s.errors.Close()
+}
+
+// extension of a media type: the usual one, not the first of the alphabet.
+func extension(media string) string {
+	usual := map[string]string{"image/jpeg": ".jpg", "text/plain": ".txt", "application/json": ".json", "application/octet-stream": ".bin"}
+	base, _, err := mime.ParseMediaType(media)
+	if err != nil {
+		return ".bin"
+	}
+	if ext, ok := usual[base]; ok {
+		return ext
+	}
+	all, err := mime.ExtensionsByType(base)
+	if err != nil || len(all) == 0 {
+		return ".bin"
+	}
+	return slices.Min(all)
+}
