@@ -90,31 +90,30 @@ func (g *rig) ended(job string) (skeleton.Job, []skeleton.Result) {
 	l := g.store.Farm(farm)
 	ctx, cancel := context.WithTimeout(g.t.Context(), 30*time.Second)
 	defer cancel()
-	found := make(chan skeleton.Job, 1)
+	told := make(chan struct{}, 1)
 	go func() {
 		_ = l.WatchJob(ctx, job, func() { // ends with the context
-			go func() {
-				if j, err := l.Job(ctx, job); err == nil && j.Pending() == 0 {
-					select {
-					case found <- j:
-						cancel()
-					default:
-					}
-				}
-			}()
+			select {
+			case told <- struct{}{}:
+			default:
+			}
 		})
 	}()
-	select {
-	case j := <-found:
-		p, err := l.Results(g.t.Context(), job, ledger.Query{Ordered: true})
-		if err != nil {
-			g.t.Fatal(err)
+	for {
+		j, err := l.Job(ctx, job)
+		if err == nil && j.Pending() == 0 {
+			p, err := l.Results(g.t.Context(), job, ledger.Query{Ordered: true})
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			return j, p.Results
 		}
-		return j, p.Results
-	case <-ctx.Done():
-		j, err := l.Job(g.t.Context(), job)
-		g.t.Fatalf("job has not ended: %+v %v", j, err)
-		return j, nil
+		select {
+		case <-told:
+		case <-time.After(100 * time.Millisecond): // the store may be away
+		case <-ctx.Done():
+			g.t.Fatalf("job has not ended: %+v %v", j, err)
+		}
 	}
 }
 
