@@ -63,13 +63,14 @@ func (l *farm) Dead(ctx context.Context, after string, limit int) ([]ledger.Dead
 func (l *farm) Redrive(ctx context.Context, refs []string, limit int) (int, error) {
 	total := 0
 	if refs == nil {
-		for total < limit {
-			n, err := l.run(ctx, scriptRedrive, min(limit-total, ledger.MaxBatch)).Int()
+		for over := 0; total < limit; { // over: letters of cancelled jobs, which stay
+			n, left, err := l.redrive(ctx, min(limit-total, ledger.MaxBatch), over)
 			if err != nil {
-				return total, check("redrive", err)
+				return total, err
 			}
 			total += n
-			if n == 0 {
+			over += left
+			if n+left == 0 {
 				break
 			}
 		}
@@ -84,12 +85,20 @@ func (l *farm) Redrive(ctx context.Context, refs []string, limit int) (int, erro
 			}
 			args = append(args, ref)
 		}
-		done, err := l.run(ctx, scriptRedrive, args...).Int()
+		done, _, err := l.redrive(ctx, args...)
 		if err != nil {
-			return total, check("redrive", err)
+			return total, err
 		}
 		total += done
 		refs = refs[n:]
 	}
 	return total, nil
+}
+
+func (l *farm) redrive(ctx context.Context, args ...any) (n, left int, err error) {
+	a, err := l.run(ctx, scriptRedrive, args...).Slice()
+	if err != nil {
+		return 0, 0, check("redrive", err)
+	}
+	return integer(a[0]), integer(a[1]), nil
 }

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -34,7 +35,11 @@ func (l *farm) Sweep(ctx context.Context) (bool, error) {
 		}
 		more = more || len(names) == 100
 		for _, name := range names {
-			if err := step.do(ctx, name); err != nil {
+			err := step.do(ctx, name)
+			if errors.Is(err, ledger.ErrNotFound) { // it expired before its cancellation was complete
+				err = check("sweep", l.store.rdb.SRem(ctx, l.key(step.set), name).Err())
+			}
+			if err != nil {
 				return false, err
 			}
 		}

@@ -178,3 +178,66 @@ func TestRepeatedSubmissionNeedsNoRoom(t *testing.T) {
 	}
 	p.sound()
 }
+
+// Redriving the dead letters of a cancelled job made its tasks wait for ever
+// after: neither were they cancelled nor could they be.
+func TestRedriveLeavesCancelledJobsAlone(t *testing.T) {
+	p := newPast(t, ledger.Limits{})
+	cancelled, kept := p.job(make([]skeleton.NewTask, 3)...), p.job(skeleton.NewTask{})
+	for _, l := range p.take(4)[1:] { // the first is cancelled while it runs
+		if v := p.settle(ledger.Outcome{Lease: l, Kind: ledger.Rejected}); v != "dead" {
+			t.Fatal(v)
+		}
+	}
+	j, err := p.l.Cancel(t.Context(), cancelled)
+	p.no(err)
+	if j.Dead != 2 || j.Cancelled != 1 || j.Ended.IsZero() {
+		t.Fatalf("%+v", j)
+	}
+	letters, _, err := p.l.Dead(t.Context(), "", 10)
+	p.no(err)
+	n, err := p.l.Redrive(t.Context(), []string{letters[0].Ref, letters[1].Ref}, 0)
+	p.no(err)
+	if n != 0 {
+		t.Fatalf("%d tasks of a cancelled job were redriven by name", n)
+	}
+	n, err = p.l.Redrive(t.Context(), nil, 1) // not stopped by those before it
+	p.no(err)
+	if n != 1 {
+		t.Fatalf("%d redriven", n)
+	}
+	if l := p.take(1); l[0].Job != kept {
+		t.Errorf("redriven: %+v", l[0].Task)
+	}
+	p.sound()
+}
+
+// A client that came back with an old cursor after everything was acknowledged
+// was never told that the job had ended.
+func TestResumeBehindAcknowledged(t *testing.T) {
+	p := newPast(t, ledger.Limits{})
+	for _, ordered := range []bool{false, true} {
+		id := p.job(make([]skeleton.NewTask, 3)...)
+		for _, l := range p.take(3) {
+			p.settle(ledger.Outcome{Lease: l, Kind: ledger.Success})
+		}
+		p.no(p.l.Acknowledge(t.Context(), id, ordered, 3))
+		if page := p.page(id, ledger.Query{Ordered: ordered}); !page.End || page.Next != 3 || len(page.Results) > 0 {
+			t.Errorf("ordered %v: %+v", ordered, page)
+		}
+	}
+}
+
+// A cancellation that was cut off, of a job that expired since, stopped every
+// sweep.
+func TestSweepOfACancelledJobThatExpired(t *testing.T) {
+	p := newPast(t, ledger.Limits{})
+	p.no(p.rdb.SAdd(t.Context(), "farmhand:{f}:cancelling", ulid.Make().String()).Err())
+	for range 2 {
+		_, err := p.l.Sweep(t.Context())
+		p.no(err)
+	}
+	if n := p.rdb.Exists(t.Context(), "farmhand:{f}:cancelling").Val(); n != 0 {
+		t.Error("still to be cancelled")
+	}
+}

@@ -46,11 +46,16 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 		return ledger.Page{}, ledger.ErrNotFound
 	}
 	page := ledger.Page{Job: l.job(unit, fields)}
-	picks, err := l.picks(ctx, key, fields, page.Job, q)
+	acked := "base"
+	if q.Ordered {
+		acked = "oack"
+	}
+	gone, _ := strconv.Atoi(fields[acked]) // written by our own scripts
+	picks, err := l.picks(ctx, key, page.Job, q, gone)
 	if err != nil {
 		return page, err
 	}
-	page.Next = q.Cursor
+	page.Next = max(q.Cursor, gone)
 	whole, err := l.read(ctx, key, picks, q, &page)
 	if err != nil {
 		return page, err
@@ -63,11 +68,11 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 	return page, nil
 }
 
-// picks lists what stands at the cursor and after it.
-func (l *farm) picks(ctx context.Context, key string, fields map[string]string, job skeleton.Job, q ledger.Query) ([]pick, error) {
+// picks lists what stands at the cursor and after it; before gone the client
+// has everything.
+func (l *farm) picks(ctx context.Context, key string, job skeleton.Job, q ledger.Query, gone int) ([]pick, error) {
+	from := max(q.Cursor, gone)
 	if q.Ordered {
-		acked, _ := strconv.Atoi(fields["oack"]) // written by our own scripts
-		from := max(q.Cursor, acked)
 		to := min(job.Total, from+q.Limit)
 		picks := make([]pick, 0, max(0, to-from))
 		for i := from; i < to; i++ {
@@ -75,9 +80,7 @@ func (l *farm) picks(ctx context.Context, key string, fields map[string]string, 
 		}
 		return picks, nil
 	}
-	base, _ := strconv.Atoi(fields["base"]) // written by our own scripts
-	from := max(q.Cursor, base)
-	list, err := l.store.rdb.LRange(ctx, key+":out", int64(from-base), int64(from-base+q.Limit-1)).Result()
+	list, err := l.store.rdb.LRange(ctx, key+":out", int64(from-gone), int64(from-gone+q.Limit-1)).Result()
 	if err := check("results", err); err != nil {
 		return nil, err
 	}

@@ -1,21 +1,23 @@
 -- redrive: put dead letters back into the queue, each as a run of its own with
--- fresh budgets and a fresh due.
+-- fresh budgets and a fresh due. Those of a cancelled job stay dead.
 --
--- ARGV  2 number to take from the oldest on (0: those named), 3… refs
--- returns how many
+-- ARGV  2 number to take from the oldest on (0: those named), 3… refs, or how
+--       many of the oldest to pass over
+-- returns {how many, how many were left alone}
 local refs = {}
 if tonumber(ARGV[2]) > 0 then
-  refs = redis.call('ZRANGE', P .. 'dead', 0, ARGV[2] - 1)
+  refs = redis.call('ZRANGE', P .. 'dead', ARGV[3], ARGV[3] + ARGV[2] - 1)
 else
   for i = 3, #ARGV do refs[#refs + 1] = ARGV[i] end
 end
 local lives, Rs = fetch(P .. 'live', refs), {}
 for i, id in ipairs(refs) do Rs[i] = runof(id) end
 load(Rs)
-local n = 0
+local n, cancelled = 0, {}
 for i, id in ipairs(refs) do
   local l, r = lives[i] and live(lives[i]), runs[Rs[i]]
-  if l and r and l.state == 'D' and redis.call('ZREM', P .. 'dead', id) == 1 then
+  if r and cancelled[r.job] == nil then cancelled[r.job] = redis.call('HGET', P .. 'job:' .. r.job, 'cancel') ~= '0' end
+  if l and r and l.state == 'D' and not cancelled[r.job] and redis.call('ZREM', P .. 'dead', id) == 1 then
     local off = offof(id)
     local idx, bytes = index(r, off), size(r, off)
     local key = P .. 'job:' .. r.job
@@ -39,4 +41,4 @@ for i, id in ipairs(refs) do
 end
 flush(0, 0)
 if n > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
-return n
+return { n, #refs - n }
