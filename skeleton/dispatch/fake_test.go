@@ -14,7 +14,7 @@ import (
 
 // store is a ledger in memory for one farm, by the clock of the test: just
 // enough of the contract to watch the engine, with faults to inject. That the
-// engine and a real ledger fit together is shown in redis_test.go.
+// engine and a real ledger fit together is shown in ledger_test.go.
 type store struct {
 	ledger.Ledger // what the engine must not call
 

@@ -14,21 +14,25 @@ import (
 	"farmhand/skeleton"
 	"farmhand/skeleton/dispatch"
 	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/ledger/memledger"
 	"farmhand/skeleton/ledger/redisledger"
 )
 
-// rig is a real Redis with a ledger on it.
+// rig is a dispatcher's surroundings with a real ledger.
 type rig struct {
 	t     *testing.T
-	store *redisledger.Store
+	store ledger.Store
 	jobs  int
 }
 
-func newRig(t *testing.T) *rig {
-	t.Helper()
-	store := redisledger.New(redistest.Client(t, redistest.Start(t)), redisledger.Options{})
-	t.Cleanup(store.Close)
-	return &rig{t: t, store: store}
+// onEach runs a test on a real Redis and in memory.
+func onEach(t *testing.T, f func(t *testing.T, g *rig)) {
+	t.Run("redis", func(t *testing.T) {
+		store := redisledger.New(redistest.Client(t, redistest.Start(t)), redisledger.Options{})
+		t.Cleanup(store.Close)
+		f(t, &rig{t: t, store: store})
+	})
+	t.Run("memory", func(t *testing.T) { f(t, &rig{t: t, store: memledger.New(memledger.Options{})}) })
 }
 
 func (g *rig) publish(f ...skeleton.Farm) {
@@ -135,7 +139,9 @@ func (g *rig) sound(farm string) ledger.Gauges {
 // Every row of the answer table (design, section 3; contract, section 4), from
 // the answer to the task's state in the ledger. The worker gives the answer once
 // where once is set, else for ever; after it, 200.
-func TestAnswerTable(t *testing.T) {
+func TestAnswerTable(t *testing.T) { onEach(t, answerTable) }
+
+func answerTable(t *testing.T, g *rig) {
 	const empty = true
 	rows := map[string]struct {
 		call                   skeleton.Call
@@ -169,7 +175,6 @@ func TestAnswerTable(t *testing.T) {
 		"302":                            {call: skeleton.Call{Status: 302, CallID: true}, state: skeleton.Dead, reason: "redirects", minimum: 1},
 		"too large":                      {call: skeleton.Call{Failure: skeleton.Oversize, Status: 200, Limit: 77}, state: skeleton.Dead, reason: "77 bytes", minimum: 1},
 	}
-	g := newRig(t)
 	var names []string
 	var farms []skeleton.Farm
 	calls := map[string]*atomic.Int64{}
@@ -231,8 +236,9 @@ func stopRig(t *testing.T, d *dispatch.Dispatcher) {
 // One of 100 tasks kills its worker every time: it is a dead letter after its
 // budget, the other 99 are done, and it was started a bounded number of times
 // (P53, P61).
-func TestPoisonousTaskDiesAlone(t *testing.T) {
-	g := newRig(t)
+func TestPoisonousTaskDiesAlone(t *testing.T) { onEach(t, poisonousTaskDiesAlone) }
+
+func poisonousTaskDiesAlone(t *testing.T, g *rig) {
 	g.publish(farmOf("echo", 8))
 	var deaths atomic.Int64
 	d := g.start(func(_ context.Context, task skeleton.Task, _ []byte) skeleton.Call {
@@ -252,8 +258,9 @@ func TestPoisonousTaskDiesAlone(t *testing.T) {
 
 // A healthy task whose worker is taken away five times ends well, with none of
 // its attempts used up (P46, P68).
-func TestLostWorkersCostNoAttempts(t *testing.T) {
-	g := newRig(t)
+func TestLostWorkersCostNoAttempts(t *testing.T) { onEach(t, lostWorkersCostNoAttempts) }
+
+func lostWorkersCostNoAttempts(t *testing.T, g *rig) {
 	g.publish(farmOf("echo", 1))
 	var calls atomic.Int64
 	d := g.start(func(context.Context, skeleton.Task, []byte) skeleton.Call {
@@ -271,8 +278,9 @@ func TestLostWorkersCostNoAttempts(t *testing.T) {
 
 // The function is deleted with ten queued tasks: ten dead letters with the
 // reason; when it is back, redrive runs them (P54).
-func TestDeletedWorkerAndRedrive(t *testing.T) {
-	g := newRig(t)
+func TestDeletedWorkerAndRedrive(t *testing.T) { onEach(t, deletedWorkerAndRedrive) }
+
+func deletedWorkerAndRedrive(t *testing.T, g *rig) {
 	gone := farmOf("echo", 4)
 	gone.Ready, gone.Target, gone.Missing = 0, 0, time.Minute
 	g.publish(gone)
@@ -305,8 +313,9 @@ func TestDeletedWorkerAndRedrive(t *testing.T) {
 
 // Two dispatchers share a farm; the window holds for both together, and nothing
 // is run twice (P43, P71).
-func TestTwoDispatchersShareAWindow(t *testing.T) {
-	g := newRig(t)
+func TestTwoDispatchersShareAWindow(t *testing.T) { onEach(t, twoDispatchersShareAWindow) }
+
+func twoDispatchersShareAWindow(t *testing.T, g *rig) {
 	g.publish(farmOf("echo", 7))
 	var live, most, calls atomic.Int64
 	w := func(context.Context, skeleton.Task, []byte) skeleton.Call {
@@ -332,8 +341,9 @@ func TestTwoDispatchersShareAWindow(t *testing.T) {
 }
 
 // A job is cancelled while its tasks run: the calls end at once.
-func TestCancelReachesRunningCalls(t *testing.T) {
-	g := newRig(t)
+func TestCancelReachesRunningCalls(t *testing.T) { onEach(t, cancelReachesRunningCalls) }
+
+func cancelReachesRunningCalls(t *testing.T, g *rig) {
 	g.publish(farmOf("echo", 4))
 	started := make(chan struct{}, 10)
 	d := g.start(func(ctx context.Context, _ skeleton.Task, _ []byte) skeleton.Call {
@@ -399,4 +409,65 @@ func TestRedisDiesInTheMiddle(t *testing.T) {
 		t.Errorf("%+v, %d tasks run, %d of them again", job, len(runs), again)
 	}
 	g.sound("echo")
+}
+
+// deafened is a store of which one dispatcher gets no leases and can renew none.
+type deafened struct {
+	ledger.Store
+	off *atomic.Bool
+}
+
+type deafLedger struct {
+	ledger.Ledger
+	off *atomic.Bool
+}
+
+func (s deafened) Farm(name string) ledger.Ledger { return deafLedger{s.Store.Farm(name), s.off} }
+
+func (l deafLedger) Renew(ctx context.Context, leases []ledger.Lease) ([]ledger.Standing, error) {
+	if l.off.Load() {
+		return nil, ledger.ErrUnavailable
+	}
+	return l.Ledger.Renew(ctx, leases)
+}
+
+func (l deafLedger) Take(ctx context.Context, owner string, n int) (ledger.Taken, error) {
+	if l.off.Load() {
+		return ledger.Taken{}, ledger.ErrUnavailable
+	}
+	return l.Ledger.Take(ctx, owner, n)
+}
+
+// Two dispatchers and eight tasks of a minute; the first loses the store for
+// longer than a lease. Eight results are accepted; the other executions are
+// fenced and counted (P43, P47).
+func TestEightTasksEightResults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := &rig{t: t, store: memledger.New(memledger.Options{})}
+		f := farmOf("echo", 16)
+		f.Settings.Timeout = 2 * time.Minute
+		g.publish(f)
+		var off atomic.Bool
+		var calls atomic.Int64
+		w := func(ctx context.Context, _ skeleton.Task, _ []byte) skeleton.Call {
+			calls.Add(1)
+			return work(context.WithoutCancel(ctx), time.Minute) // cannot be stopped, as behind a gateway
+		}
+		a := g.start(w, func(c *dispatch.Config) { c.Owner, c.Store = "a", deafened{g.store, &off} })
+		id := g.submit("echo", 8, nil)
+		after(time.Second)
+		off.Store(true)
+		b := g.start(w, func(c *dispatch.Config) { c.Owner = "b" })
+		after(5 * time.Minute)
+		job, results := g.ended(id)
+		if job.Done != 8 || len(results) != 8 || calls.Load() != 16 {
+			t.Errorf("%+v, %d results, %d calls", job, len(results), calls.Load())
+		}
+		off.Store(false)
+		stopRig(t, a)
+		stopRig(t, b)
+		if s := g.sound("echo"); s.Refused != 8 || s.Lapsed != 8 {
+			t.Errorf("%d refused, %d lapsed", s.Refused, s.Lapsed)
+		}
+	})
 }
