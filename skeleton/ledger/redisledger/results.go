@@ -51,20 +51,28 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 		acked = "oack"
 	}
 	gone, _ := strconv.Atoi(fields[acked]) // written by our own scripts
-	picks, err := l.picks(ctx, key, page.Job, q, gone)
-	if err != nil {
-		return page, err
-	}
 	page.Next = max(q.Cursor, gone)
-	whole, err := l.read(ctx, key, picks, q, &page)
-	if err != nil {
-		return page, err
+	for {
+		q.Cursor = page.Next
+		picks, err := l.picks(ctx, key, page.Job, q, gone)
+		if err != nil {
+			return page, err
+		}
+		whole, err := l.read(ctx, key, picks, q, &page)
+		if err != nil {
+			return page, err
+		}
+		if len(page.Results) > 0 || page.Next < q.Cursor+q.Limit {
+			page.End = whole
+			break
+		}
+		// Nothing but gaps: an empty page would read as if the client had to wait.
 	}
 	last := page.Job.Position
 	if q.Ordered {
 		last = page.Job.Total
 	}
-	page.End = whole && !page.Job.Ended.IsZero() && page.Next >= last
+	page.End = page.End && !page.Job.Ended.IsZero() && page.Next >= last
 	return page, nil
 }
 
@@ -133,7 +141,6 @@ func (l *farm) read(ctx context.Context, key string, picks []pick, q ledger.Quer
 			size = sizeOf(raw)
 		}
 		if len(page.Results) > 0 && bytes+size > q.MaxBytes {
-			whole = false
 			return false, l.fetchLarge(ctx, large, page)
 		}
 		bytes += size

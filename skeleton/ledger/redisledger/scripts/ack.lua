@@ -25,7 +25,7 @@ local reply, freed, have = { to - from - n }, 0, {}
 for i, rec in ipairs(fetch(key .. ':res', idxs)) do
   if rec and string.sub(rec, 1, 1) == 'D' then
     local head, body = string.match(rec, '^[^\n]*\n([^\n]*)\n(.*)$')
-    freed = freed + (tonumber(string.match(head, '"n":(%d+)')) or #body)
+    freed = freed + tonumber(string.match(head, '"n":(%d+)') or #body)
     local name = string.match(head, '"x":"([^"]+)"')
     if name then
       reply[#reply + 1] = name

@@ -204,8 +204,10 @@ local function die(id, l, r, reason, status, answer, bytes)
   redis.call('ZADD', P .. 'dead', NOW, id)
   redis.call('HSET', P .. 'letters', id, cjson.encode({ ref = id, job = r.job, index = idx, reason = reason,
     status = status, attempts = l.failures, lost = l.lost, answer = answer, at = NOW }))
+  local rec = redis.call('HGET', P .. 'p:' .. r.piece, offof(id))
   redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', NOW, F(r.acc), 1, id }, ',') .. '\n' ..
-    cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost }) .. '\n' .. answer)
+    cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost, k = rec and cjson.decode(string.match(rec, '^[^\n]*')).k }) ..
+    '\n' .. answer)
   redis.call('RPUSH', P .. 'job:' .. r.job .. ':out', 'd' .. idx .. ':' .. id)
   redis.call('SADD', P .. 'job:' .. r.job .. ':dead', id)
   count('dead', 1); count('late', 1); count('qbytes', -bytes); count('kbytes', bytes)
