@@ -38,8 +38,8 @@ type config struct {
 	QueueTasks int           `env:"farmhand_queue_tasks"`
 	QueueBytes int           `env:"farmhand_queue_bytes"`
 	KeptBytes  int           `env:"farmhand_kept_bytes"`
-	TimeToLive time.Duration `env:"farmhand_time_to_live"` // with nothing but busy workers
-	Missing    time.Duration `env:"farmhand_missing"`      // until a worker that is gone counts as deleted
+	TimeToLive time.Duration `env:"farmhand_time_to_live"`                    // with nothing but busy workers
+	Missing    time.Duration `env:"farmhand_missing"`                         // until a worker that is gone counts as deleted
 	Callbacks  []string      `env:"farmhand_callback_allow" envSeparator:","` // hosts, *.domains or URL prefixes
 }
 
