@@ -27,10 +27,12 @@ func (q *Queue[V]) line(c int, tenant string) *line {
 	if l := cl.lines[tenant]; l != nil {
 		return l
 	}
-	l := &line{}
+	var l *line
 	if n := len(q.spare); n > 0 {
 		l = q.spare[n-1]
 		q.spare = q.spare[:n-1]
+	} else {
+		l = &line{}
 	}
 	l.class, l.tenant = c, tenant
 	cl.lines[tenant] = l
