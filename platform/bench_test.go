@@ -41,7 +41,9 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	slices.Sort(near)
 	slices.Sort(far)
-	at := func(s []time.Duration, q float64) float64 { return float64(s[int(q*float64(len(s)-1))].Nanoseconds()) / 1e3 }
+	at := func(s []time.Duration, q float64) float64 {
+		return float64(s[int(q*float64(len(s)-1))].Nanoseconds()) / 1e3
+	}
 	b.ReportMetric(at(near, 0.5), "direct-p50-µs")
 	b.ReportMetric(at(far, 0.5)-at(near, 0.5), "added-p50-µs")
 	b.ReportMetric(at(far, 0.99)-at(near, 0.99), "added-p99-µs")

@@ -122,7 +122,7 @@ func victim(list []*replica) int {
 func (f *function) start() {
 	r := &replica{
 		id: fmt.Sprintf("%s-%s", f.name, uuid.NewString()[:8]), gen: f.gen, spec: f.spec, state: starting, begun: time.Now(),
-		delay: f.p.cold.delay(f.name, f.starts),
+		delay: f.p.cold.delay(f.name, f.starts), hold: f.failures == 0,
 		drain: make(chan struct{}), idle: make(chan struct{}), ask: make(chan struct{}, 1),
 	}
 	f.starts++

@@ -119,7 +119,7 @@ func (im *images) fromStack(image string) (string, *stack.Function, error) {
 		return "", nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Functions)) {
-		if f := s.Functions[name]; tagged(f.Image) == tagged(image) {
+		if f := s.Functions[name]; nameRule.MatchString(name) && tagged(f.Image) == tagged(image) {
 			return name, &f, nil
 		}
 	}

@@ -66,6 +66,9 @@ func beFunction() {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/_/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if os.Getenv("no_ready") != "" {
+			w.WriteHeader(http.StatusNotFound)
+		}
 		if file := os.Getenv("ready_file"); file != "" {
 			if _, err := os.Stat(file); err != nil {
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -96,7 +99,13 @@ func beFunction() {
 	})
 	mux.HandleFunc("/stream", stream)
 	mux.HandleFunc("/world", world)
-	l, err := net.Listen("tcp", os.Getenv("farmhand_listen"))
+	var lc net.ListenConfig
+	if os.Getenv("no_reuse") != "" {
+		lc.Control = func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0) })
+		}
+	}
+	l, err := lc.Listen(context.Background(), "tcp", os.Getenv("farmhand_listen"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

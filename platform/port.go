@@ -16,7 +16,7 @@ import (
 // not up yet never connects to itself.
 type port struct {
 	address string
-	fd      int
+	fd      int // -1 once released
 }
 
 func reservePort() (*port, error) {
@@ -41,4 +41,10 @@ func reservePort() (*port, error) {
 	return p, nil
 }
 
-func (p *port) release() { _ = unix.Close(p.fd) }
+// release gives the port back; twice is fine.
+func (p *port) release() {
+	if p.fd >= 0 {
+		_ = unix.Close(p.fd)
+		p.fd = -1
+	}
+}

@@ -53,6 +53,7 @@ type replica struct {
 	address string // host:port it must listen on
 	delay   time.Duration
 	begun   time.Time // decision to start it
+	hold    bool      // the port is kept; not after failed starts: some servers cannot share it
 
 	// Guarded by the function's mutex.
 	state    replicaState
@@ -82,6 +83,9 @@ func (f *function) live(r *replica) error {
 	defer port.release()
 	dir := f.p.state.path("run", r.id)
 	defer f.p.clear(r.id)
+	if !r.hold {
+		port.release()
+	}
 	child, logs, err := f.spawn(r, port.address, dir)
 	if err != nil {
 		return err
@@ -183,7 +187,7 @@ func (f *function) probe(ctx context.Context, r *replica) bool {
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
-	return resp.StatusCode == http.StatusOK
+	return r.spec.answersReady(resp.StatusCode)
 }
 
 // end lets the replica finish its calls, asks its group to end, and kills what

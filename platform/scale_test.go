@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +74,50 @@ func TestCallsAroundZero(t *testing.T) {
 				t.Fatalf("%+v", a)
 			}
 		}
+	}
+}
+
+// Under load and constant scaling every call is answered.
+func TestScaleUnderLoad(t *testing.T) {
+	b := start(t, quiet)
+	b.deploy(function("echo"))
+	stop := make(chan struct{})
+	var calls, bad atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				calls.Add(1)
+				if a := b.call("echo/pid"); a.status != 200 && bad.Add(1) == 1 {
+					t.Errorf("%+v", a)
+				}
+			}
+		})
+	}
+	for _, n := range []uint64{4, 1, 3, 0, 2, 5, 1, 0, 4, 2} {
+		b.scale("echo", n)
+		want := calls.Load() + 100
+		until(t, "a hundred more calls", func() bool { return calls.Load() >= want })
+	}
+	close(stop)
+	wg.Wait()
+	if bad.Load() > 0 {
+		t.Errorf("%d of %d calls failed", bad.Load(), calls.Load())
+	}
+}
+
+// A server that cannot share the kept port gets one of its own at the second
+// try; one that knows nothing of readiness is ready when it answers.
+func TestForeignServer(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo", "no_reuse", "1", "no_ready", "1"))
+	if a := b.call("echo/pid"); a.status != 200 {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -154,6 +154,17 @@ func (s *spec) readTimeouts() error {
 	return nil
 }
 
+// answersReady reports whether a probe's answer says that the replica is ready.
+// A function with a path of its own says so with 200. At the default path one
+// that was written to stand behind a watchdog answers anything: that it answers
+// is then all the watchdog would know.
+func (s *spec) answersReady(status int) bool {
+	if _, own := deref(s.Annotations)[annReadyPath]; own {
+		return status == http.StatusOK
+	}
+	return status < 500 && status != http.StatusTooManyRequests
+}
+
 // timeout is the time a call may take: exec_timeout, or less when the caller
 // says so. 0 means no limit.
 func (s *spec) timeout(xTimeout string) time.Duration {
@@ -167,7 +178,7 @@ func (s *spec) timeout(xTimeout string) time.Duration {
 // same reports whether two specs would run the same process.
 func (s *spec) same(o *spec) bool {
 	return s.Image == o.Image && s.sum == o.sum && fmt.Sprint(s.command) == fmt.Sprint(o.command) &&
-		maps.Equal(s.EnvVars, o.EnvVars) && fmt.Sprint(s.Secrets) == fmt.Sprint(o.Secrets) && s.readyPath == o.readyPath
+		s.EnvProcess == o.EnvProcess && maps.Equal(s.EnvVars, o.EnvVars) && fmt.Sprint(s.Secrets) == fmt.Sprint(o.Secrets) && s.readyPath == o.readyPath
 }
 
 // parseDuration reads whole seconds or a Go duration.
