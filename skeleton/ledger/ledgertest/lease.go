@@ -145,11 +145,18 @@ var leaseTests = []test{
 		b.equal("taken", len(b.take(ledger.MaxBatch))+len(b.take(ledger.MaxBatch)), n)
 		b.advance(ledger.LeaseTime)
 		var work sync.WaitGroup
-		for range 20 {
+		for i := range 20 {
 			work.Go(func() {
 				for more := true; more; {
 					var err error
-					if more, err = b.l.Sweep(b.ctx); err != nil {
+					if i%2 == 0 {
+						more, err = b.l.Sweep(b.ctx)
+					} else {
+						var t ledger.Taken
+						t, err = b.l.Take(b.ctx, "owner", 0)
+						more = t.Live > 0
+					}
+					if err != nil {
 						b.Error(err)
 						return
 					}

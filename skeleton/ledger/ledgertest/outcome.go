@@ -35,6 +35,18 @@ var outcomeTests = []test{
 		b.equal("results", []any{len(list), string(list[0].Body)}, []any{1, "first"})
 		b.equal("refused", b.gauges().Refused, 4)
 	}},
+	{name: "a repeated settle leaves a large result alone", fn: func(b *bench) {
+		id := b.submit(task("x"))
+		l := b.one()
+		first := pattern(1, 3*ledger.MaxInline)
+		b.settles("done", ledger.Outcome{Kind: ledger.Success, Body: first}, l)
+		b.settles(ledger.Refused, ledger.Outcome{Kind: ledger.Success, Body: first}, l)
+		b.settles(ledger.Refused, ledger.Outcome{Kind: ledger.Success, Body: pattern(2, 4*ledger.MaxInline)}, l)
+		b.equal("result", string(b.results(id, false)[0].Body), string(first))
+		b.advance(time.Hour) // what nothing links is swept by now
+		b.sweep()
+		b.equal("result after a sweep", string(b.results(id, false)[0].Body), string(first))
+	}},
 	{name: "the same lease twice in one call counts once", fn: func(b *bench) {
 		id := b.submit(task("x"))
 		l := b.one()
