@@ -1,6 +1,7 @@
 package skeleton_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -125,4 +126,24 @@ func FuzzParseSettings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Settings are published for people to read: durations are text.
+func TestSettingsAsJSON(t *testing.T) {
+	want := skeleton.Settings{Slots: 4, Deadline: 150 * time.Millisecond, Target: 0.97, Timeout: 30 * time.Second, Service: 40 * time.Millisecond,
+		Policy: "staffing", Interval: 5 * time.Second, Min: 2, Max: 10, Budget: 12.5}
+	raw, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(raw); !strings.Contains(s, `"timeout":"30s"`) || !strings.Contains(s, `"deadline":"150ms"`) {
+		t.Error(s)
+	}
+	var got skeleton.Settings
+	if err := json.Unmarshal(raw, &got); err != nil || got != want {
+		t.Errorf("%+v %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`{"timeout":"soon"}`), &got); err == nil {
+		t.Error("accepted a timeout of soon")
+	}
 }
