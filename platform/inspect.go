@@ -18,6 +18,7 @@ import (
 func Functions(ctx context.Context, info Info) ([]Detail, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	s := state{dir: info.State}
 	user, err := s.readSecret("credentials", secret.GatewayUser)
 	if err != nil {
@@ -33,7 +34,7 @@ func Functions(ctx context.Context, info Info) ([]Detail, error) {
 			return err
 		}
 		req.SetBasicAuth(user, password)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := client.Do(req)
 		if err != nil {
 			return err
 		}

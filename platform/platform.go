@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type Platform struct {
 	proxy       *httputil.ReverseProxy
 	servedBy    string
 	url         string
+	started     time.Time
 
 	ctx    context.Context // of the platform's life; not of its start
 	cancel context.CancelFunc
@@ -85,7 +87,7 @@ func Start(ctx context.Context, c Config) (*Platform, error) {
 		images: newImages(c, st.path("bin")), logs: newLogStore(st.path("logs")),
 		upstream: newUpstream(), servedBy: "farmhand/" + c.Version,
 		functions: map[string]*function{}, parked: map[string]record{}, rng: rand.New(rand.NewPCG(c.Seed, 1)),
-		hurry: make(chan struct{}), dirty: make(chan struct{}, 1), stopped: make(chan struct{}),
+		started: time.Now(), hurry: make(chan struct{}), dirty: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.proxy, p.metrics = p.newProxy(), newMetrics(p)
@@ -162,7 +164,7 @@ func (p *Platform) Info() Info {
 		Process: id, URL: p.url, MetricsURL: p.MetricsURL(), State: p.state.dir,
 		RedisKind: p.redis.kind, RedisAddr: p.redis.url.Host,
 		Durability: string(p.redis.durability), Durable: p.redis.durability.String(),
-		ColdStart: p.config.ColdStart, CE: p.config.CE, Version: p.config.Version, Started: time.Now(),
+		ColdStart: p.config.ColdStart, CE: p.config.CE, Version: p.config.Version, Started: p.started,
 	}
 }
 
@@ -188,7 +190,7 @@ func (p *Platform) Token() (string, error) { return p.state.readSecret("secrets"
 // RedisURL returns the address of Redis with its password.
 func (p *Platform) RedisURL() (string, error) {
 	raw, err := os.ReadFile(p.state.path("redis.url"))
-	return string(raw[:max(0, len(raw)-1)]), err
+	return strings.TrimSpace(string(raw)), err
 }
 
 // Durability says what Redis keeps.
@@ -209,9 +211,8 @@ func (p *Platform) Stop(ctx context.Context) error {
 }
 
 func (p *Platform) stop(ctx context.Context) {
-	p.deploys.Lock() // a deployment under way comes to its end, a later one finds the platform stopping
-	p.cancel()
-	p.deploys.Unlock()
+	p.cancel() // ends a build under way
+	p.awaitDeployment()
 	for _, f := range p.list() {
 		f.close()
 	}
@@ -237,6 +238,13 @@ func (p *Platform) stop(ctx context.Context) {
 	if err := p.state.close(); err != nil {
 		p.log.Warn("state folder", "error", err)
 	}
+}
+
+// awaitDeployment returns when none is under way; a later one finds that the
+// platform stops.
+func (p *Platform) awaitDeployment() {
+	p.deploys.Lock()
+	defer p.deploys.Unlock()
 }
 
 // clamp bounds a number of replicas.

@@ -190,28 +190,38 @@ func (f *function) probe(ctx context.Context, r *replica) bool {
 	return r.spec.answersReady(resp.StatusCode)
 }
 
+// awaitIdle returns when a draining replica has no more calls, or no more time.
+func (f *function) awaitIdle(r *replica, child *proc.Child) {
+	limit := time.NewTimer(r.spec.drainTime())
+	defer limit.Stop()
+	leaving := f.p.ctx.Done()
+	for {
+		select {
+		case <-r.idle:
+			return
+		case <-child.Done():
+			return
+		case <-f.p.hurry:
+			return
+		case <-leaving:
+			leaving = nil
+			limit.Reset(stopWait)
+		case <-limit.C:
+			f.p.log.Warn("a replica still has calls after its time to drain", "replica", r.id)
+			return
+		}
+	}
+}
+
 // end lets the replica finish its calls, asks its group to end, and kills what
 // does not.
 func (f *function) end(r *replica, child *proc.Child) error {
-	limit := time.NewTimer(r.spec.drainTime())
-	defer limit.Stop()
-	var leaving <-chan time.Time
-	if f.p.ctx.Err() != nil { // the whole platform ends: long answers are told soon
-		leaving = time.After(stopWait)
-	}
-	select {
-	case <-r.idle:
-	case <-leaving:
-	case <-limit.C:
-		f.p.log.Warn("a replica still has calls after its drain time", "replica", r.id, "drain_time", r.spec.drainTime())
-	case <-child.Done():
-		return nil
-	case <-f.p.hurry:
-	}
+	f.awaitIdle(r, child)
 	if err := child.Signal(syscall.SIGTERM); err != nil {
 		f.p.log.Warn("cannot end a replica", "replica", r.id, "error", err)
 	}
-	limit.Reset(r.spec.drainTime() + killGrace)
+	limit := time.NewTimer(r.spec.drainTime() + killGrace)
+	defer limit.Stop()
 	select {
 	case <-child.Done():
 		return nil

@@ -53,7 +53,7 @@ type spec struct {
 	maxInflight    int // 0 = no limit
 	execTimeout    time.Duration
 	writeTimeout   time.Duration
-	healthInterval time.Duration
+	healthInterval time.Duration // 0 when not given: the routing forgets a replica before its process is told
 	readyPath      string
 }
 
@@ -118,7 +118,6 @@ func (s *spec) readLabels() error {
 func (s *spec) readTimeouts() error {
 	env := s.EnvVars
 	s.execTimeout, s.writeTimeout = defaultExecTimeout, defaultWriteTimeout
-	s.healthInterval = -1
 	var read time.Duration
 	for name, to := range map[string]*time.Duration{
 		"exec_timeout": &s.execTimeout, "write_timeout": &s.writeTimeout, "read_timeout": &read, "healthcheck_interval": &s.healthInterval,
@@ -140,9 +139,6 @@ func (s *spec) readTimeouts() error {
 		s.execTimeout = min(s.execTimeout, s.writeTimeout)
 	case s.writeTimeout < s.execTimeout:
 		return badRequest("environment write_timeout=%s is shorter than exec_timeout=%s: an answer in time would be cut off; raise write_timeout", s.writeTimeout, s.execTimeout)
-	}
-	if s.healthInterval < 0 {
-		s.healthInterval = s.writeTimeout // as the watchdog has it
 	}
 	if v := env["max_inflight"]; v != "" {
 		n, err := strconv.Atoi(v)

@@ -105,7 +105,7 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("X-Timeout %q: %s, want %s", x, got, want)
 		}
 	}
-	if s, err = checkDeployment(types.FunctionDeployment{Service: "f", Image: "i"}); err != nil || s.drainTime() != 2*defaultWriteTimeout || s.min != 1 {
+	if s, err = checkDeployment(types.FunctionDeployment{Service: "f", Image: "i"}); err != nil || s.drainTime() != defaultWriteTimeout || s.min != 1 {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
 	d.EnvVars = map[string]string{"exec_timeout": "0"}
