@@ -14,7 +14,7 @@ import (
 func (l *farm) Sweep(ctx context.Context) (bool, error) {
 	limits := l.store.limits
 	a, err := l.run(ctx, scriptSweep, ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(),
-		limits.DeadRetains.Microseconds(), limits.StageIdle.Microseconds()).Slice()
+		limits.DeadRetains.Microseconds(), limits.StageIdle.Microseconds(), ledger.LeaseTime.Microseconds()).Slice()
 	if err != nil {
 		return false, check("sweep", err)
 	}

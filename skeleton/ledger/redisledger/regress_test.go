@@ -241,3 +241,33 @@ func TestSweepOfACancelledJobThatExpired(t *testing.T) {
 		t.Error("still to be cancelled")
 	}
 }
+
+// The lease of a cancelled task whose job expired could neither be settled nor
+// told from a live one.
+func TestAJobOutlivesItsLeases(t *testing.T) {
+	p := newPast(t, ledger.Limits{Retention: ledger.LeaseTime})
+	id := p.job(skeleton.NewTask{})
+	leases := p.take(1)
+	_, err := p.l.Cancel(t.Context(), id)
+	p.no(err)
+	for range 3 {
+		p.shift += 10 * time.Second
+		s, err := p.l.Renew(t.Context(), leases)
+		p.no(err)
+		if s[0] != ledger.WasCancel {
+			t.Fatal(s[0])
+		}
+		_, err = p.l.Sweep(t.Context())
+		p.no(err)
+	}
+	if v := p.settle(ledger.Outcome{Lease: leases[0], Kind: ledger.Success}); v != "cancelled" {
+		t.Fatal(v)
+	}
+	p.shift += ledger.LeaseTime
+	_, err = p.l.Sweep(t.Context())
+	p.no(err)
+	if _, err := p.l.Job(t.Context(), id); !errors.Is(err, ledger.ErrNotFound) {
+		t.Fatal(err)
+	}
+	p.sound()
+}

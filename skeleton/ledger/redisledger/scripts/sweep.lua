@@ -1,6 +1,7 @@
 -- sweep: end lapsed leases, delays, silent stages and expired jobs.
 --
--- ARGV  2 batch, 3 lost budget, 4 retention µs, 5 with dead µs, 6 stage idle µs
+-- ARGV  2 batch, 3 lost budget, 4 retention µs, 5 with dead µs, 6 stage idle µs,
+--       7 lease µs
 -- returns {work done, large results that nothing links …}
 local batch = tonumber(ARGV[2])
 local a, b = lapse(batch, tonumber(ARGV[3])), wake(batch)
@@ -18,7 +19,26 @@ for _, piece in ipairs(redis.call('ZRANGEBYSCORE', P .. 'stages', '-inf', F(now 
   end
   busy = 1
 end
-for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', NOW, 'LIMIT', 0, 100)) do
+
+-- running says whether cancelled tasks of a job still hold leases: those are
+-- never left without their job.
+local held
+local function running(job)
+  if not held then
+    held = {}
+    local Rs = {}
+    for _, lease in ipairs(redis.call('ZRANGE', P .. 'leases', 0, -1)) do
+      if string.sub(lease, 1, 1) == 'x' then Rs[#Rs + 1] = runof(string.sub(lease, 2)) end
+    end
+    load(Rs)
+    for _, R in ipairs(Rs) do
+      if runs[R] then held[runs[R].job] = true end
+    end
+  end
+  return held[job]
+end
+
+local function expire(job)
   local key = P .. 'job:' .. job
   redis.call('ZREM', P .. 'expiry', job)
   redis.call('ZREM', P .. 'jobs', job)
@@ -30,6 +50,13 @@ for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', NOW, 'LI
   end
   redis.call('UNLINK', key)
   busy = 1
+end
+for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', NOW, 'LIMIT', 0, 100)) do
+  if redis.call('HGET', P .. 'job:' .. job, 'cancel') ~= '0' and running(job) then
+    redis.call('ZADD', P .. 'expiry', F(now + ARGV[7]), job)
+  else
+    expire(job)
+  end
 end
 redis.call('ZREMRANGEBYSCORE', P .. 'beats', '-inf', F(now - 60e6))
 local loose = redis.call('ZRANGEBYSCORE', P .. 'loose', '-inf', F(now - 120e6), 'LIMIT', 0, batch)
