@@ -128,14 +128,19 @@ func (p *Platform) scale(name string, replicas uint64) error {
 	return nil
 }
 
-// deployStack deploys every function of the stack file.
+// deployStack deploys every function of the stack file, those without secrets
+// first: what manages workers finds them all there.
 func (p *Platform) deployStack(ctx context.Context) error {
 	services, err := p.images.services()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(services.Functions)) {
+	names := slices.Sorted(maps.Keys(services.Functions))
+	slices.SortStableFunc(names, func(a, b string) int {
+		return len(services.Functions[a].Secrets) - len(services.Functions[b].Secrets)
+	})
+	for _, name := range names {
 		d, err := deployment(name, services.Functions[name], filepath.Dir(p.config.Stack))
 		if err == nil {
 			err = p.apply(ctx, d, false)
