@@ -39,8 +39,13 @@ func (f *farm) Sweep(ctx context.Context) (more bool, err error) {
 				break
 			}
 			f.expiry.pop()
-			if !m.v.gone && m.v.expires == m.at {
-				f.forget(m.v)
+			switch j := m.v; {
+			case j.gone || j.expires != m.at: // redriven since
+			case j.live > 0: // cancelled tasks that still run: a lease is never left without its task
+				j.expires = now + ledger.LeaseTime.Microseconds()
+				f.expiry.push(moment[*job]{at: j.expires, v: j})
+			default:
+				f.forget(j)
 			}
 		}
 		for owner, at := range f.beats {

@@ -38,3 +38,5 @@ var harness = ledgertest.Harness{Open: func(_ *testing.T, l ledger.Limits) (ledg
 }}
 
 func TestLedger(t *testing.T) { ledgertest.Run(t, harness) }
+
+func TestModel(t *testing.T) { ledgertest.Model(t, harness) }
