@@ -25,6 +25,7 @@ import (
 type config struct {
 	workers    int               // replicas (4)
 	slots      int               // of a replica (1)
+	inflight   int               // calls a replica really takes at once (slots)
 	timeout    string            // of an attempt (20s)
 	dispatcher map[string]string // more environment of the dispatcher
 	redis      string            // URL of a server of the test's own
@@ -66,6 +67,7 @@ func start(t *testing.T, cfg config) *farm {
 		t.Skip("SKIPPED, UNPROVEN: redis-server is not installed (apt-get install redis-server)")
 	}
 	cfg.workers, cfg.slots, cfg.timeout = cmp.Or(cfg.workers, 4), cmp.Or(cfg.slots, 1), cmp.Or(cfg.timeout, "20s")
+	cfg.inflight = cmp.Or(cfg.inflight, cfg.slots)
 	f := &farm{t: t, cfg: cfg, state: filepath.Join(t.TempDir(), "state")}
 	f.starts = filepath.Join(filepath.Dir(f.state), "starts")
 	if err := os.WriteFile(f.stack(), f.stackFile(), 0o600); err != nil {
@@ -90,7 +92,7 @@ func (f *farm) deployment() types.FunctionDeployment {
 		Annotations: &map[string]string{"com.openfaas.ready.http.path": "/_/ready",
 			"farmhand.slots": fmt.Sprint(f.cfg.slots), "farmhand.timeout": f.cfg.timeout},
 		EnvVars: map[string]string{"read_timeout": "60s", "write_timeout": "60s", "exec_timeout": f.cfg.timeout, "healthcheck_interval": "100ms",
-			"max_inflight": fmt.Sprint(f.cfg.slots), "starts": f.starts},
+			"max_inflight": fmt.Sprint(f.cfg.inflight), "starts": f.starts},
 	}
 }
 
