@@ -34,6 +34,9 @@ func (m *model) storeNow() time.Time {
 	return r.Job.Created
 }
 
+// maxDues is how many kinds of tasks of one history have a due of their own.
+const maxDues = 5
+
 // newTasks draws the tasks of a submission.
 func (m *model) newTasks() []skeleton.NewTask {
 	t := m.T
@@ -49,8 +52,14 @@ func (m *model) newTasks() []skeleton.NewTask {
 			switch rapid.IntRange(0, 4).Draw(t, "due") {
 			case 0, 1:
 				like.Deadline = pick(t, "deadline", []time.Duration{grain, 2 * grain, 5 * grain})
-			case 2: // half a second off all other instants
-				like.Due = m.base.Add(m.ref.now + pick(t, "at", []time.Duration{-grain, grain, 3 * grain}) + 500*time.Millisecond)
+			case 2:
+				if m.dues < maxDues {
+					// Off all other instants, and so that ageing, which is ten times as
+					// far off, tells them apart as well.
+					off := 500*time.Millisecond + time.Duration(m.dues)*300*time.Millisecond
+					like.Due = m.base.Add(m.ref.now + pick(t, "at", []time.Duration{-grain, grain, 3 * grain}) + off)
+					m.dues++
+				}
 			}
 		}
 		list[i] = like
