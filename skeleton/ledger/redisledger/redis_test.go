@@ -243,11 +243,11 @@ func TestReadOnly(t *testing.T) {
 	f := setup(t, ledger.Limits{})
 	ctx := context.Background()
 	f.submit([]byte("a"))
-	f.must(f.rdb.SlaveOf(ctx, "127.0.0.1", "1").Err())
+	f.must(f.rdb.ReplicaOf(ctx, "127.0.0.1", "1").Err())
 	if _, err := f.farm.Take(ctx, "me", 1); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("take: %v", err)
 	}
-	f.must(f.rdb.SlaveOf(ctx, "NO", "ONE").Err())
+	f.must(f.rdb.ReplicaOf(ctx, "NO", "ONE").Err())
 	if len(f.take(1)) != 1 {
 		t.Error("the task is gone")
 	}
