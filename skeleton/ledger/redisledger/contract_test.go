@@ -25,6 +25,11 @@ func TestContractMiniredis(t *testing.T) {
 	ledgertest.Run(t, harness(miniredis.RunT(t).Addr()))
 }
 
+// TestModel plays random histories against the reference model.
+func TestModel(t *testing.T) {
+	ledgertest.Model(t, harness(redistest.Start(t, "databases 4096").Addr))
+}
+
 // harness gives each test a database of its own and shifts the store's clock.
 func harness(addr string) ledgertest.Harness {
 	var databases atomic.Int64
