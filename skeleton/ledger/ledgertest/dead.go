@@ -90,6 +90,18 @@ var deadTests = []test{
 			b.must(err)
 		}
 	}},
+	{name: "redriving what came after its due does not pass others", fn: func(b *bench) {
+		late := task("late")
+		late.Class, late.Due = 9, time.UnixMicro(1)
+		b.submit(late)
+		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, b.one())
+		n, err := b.l.Redrive(b.ctx, nil, 1)
+		b.must(err)
+		b.equal("redriven", n, 1)
+		b.submit(tasks("x", 2)...)
+		b.advance(time.Second)
+		b.takes("x0 x1 late")
+	}},
 	{name: "a redriven task is at the tail", fn: func(b *bench) {
 		b.submit(tasks("x", 2)...)
 		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, b.takes("x0")...)

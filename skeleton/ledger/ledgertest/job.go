@@ -149,6 +149,21 @@ var jobTests = []test{
 		b.takes("y")
 		b.counts(ledger.Counts{Submitted: 2, Leased: 1, Cancelled: 1})
 	}},
+	{name: "a job outlives its leases", limits: ledger.Limits{Retention: ledger.LeaseTime}, fn: func(b *bench) {
+		id := b.submit(task("x"))
+		l := b.one()
+		_, err := b.l.Cancel(b.ctx, id)
+		b.must(err)
+		for range 3 {
+			b.advance(ledger.LeaseTime * 2 / 3)
+			b.equal("standing", b.renew(l), ledger.WasCancel)
+			b.sweep()
+		}
+		b.settles("cancelled", ledger.Outcome{Kind: ledger.Success}, l)
+		b.advance(ledger.LeaseTime)
+		b.sweep()
+		b.fails(ledger.ErrNotFound, second(b.l.Job(b.ctx, id)))
+	}},
 	{name: "cancel ends an open job", fn: func(b *bench) {
 		r, err := b.try(ledger.Submission{Job: skeleton.Job{Open: true}}, tasks("x", 2)...)
 		b.must(err)
