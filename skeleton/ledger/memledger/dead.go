@@ -151,7 +151,7 @@ func (f *farm) redrive(now int64, t *task) {
 	}
 	due := old.due
 	if due > 0 {
-		due = now + max(1, old.due-old.accepted)
+		due = now + max(0, old.due-old.accepted)
 	}
 	t.failures, t.lost = 0, 0
 	off := int(t.index) - old.first

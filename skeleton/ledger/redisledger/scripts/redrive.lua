@@ -21,7 +21,7 @@ for i, id in ipairs(refs) do
     local off = offof(id)
     local idx, bytes = index(r, off), size(r, off)
     local key = P .. 'job:' .. r.job
-    local due = r.due > 0 and now + math.max(1, r.due - r.acc) or 0
+    local due = r.due > 0 and now + math.max(0, r.due - r.acc) or 0
     local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
     local s = table.concat({ r.job, r.piece, tonumber(off), idx, 1, r.class, F(due), NOW, r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
     redis.call('HSET', P .. 'runs', R, s)
