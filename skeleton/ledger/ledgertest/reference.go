@@ -251,7 +251,7 @@ func (r *reference) redrive(t *refTask) bool {
 		}
 	}
 	if t.due != never {
-		t.due = r.now + max(time.Microsecond, t.due-t.accepted)
+		t.due = r.now + max(0, t.due-t.accepted)
 	}
 	r.seq++
 	t.accepted, t.seq, t.failures, t.lost = r.now, r.seq, 0, 0
