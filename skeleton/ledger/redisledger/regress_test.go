@@ -271,3 +271,17 @@ func TestAJobOutlivesItsLeases(t *testing.T) {
 	}
 	p.sound()
 }
+
+// The first exchange with a server that knew how to take, but not yet how to
+// settle, took before it settled.
+func TestFirstExchangeSettlesFirst(t *testing.T) {
+	p := newPast(t, ledger.Limits{})
+	p.job(make([]skeleton.NewTask, 2)...)
+	l := p.take(1)[0]
+	s, taken, err := p.l.Exchange(t.Context(), "o", []ledger.Outcome{{Lease: l, Kind: ledger.Released}}, 0, 1)
+	p.no(err)
+	if s.Verdicts[0] != "waiting" || s.Live != 0 || s.Waiting != 2 || len(taken.Leases) != 1 || taken.Leases[0].Index != 0 {
+		t.Errorf("%+v %+v", s, taken)
+	}
+	p.sound()
+}

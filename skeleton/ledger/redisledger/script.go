@@ -69,14 +69,23 @@ type call struct {
 }
 
 // runBoth calls two scripts in one round trip. A server that does not know them
-// yet is taught, one by one.
+// yet is taught, one by one: were only the second known, it would come first.
 func (l *farm) runBoth(ctx context.Context, a, b call) (first, second *redis.Cmd) {
+	if !l.store.taught.Load() {
+		if first = l.run(ctx, a.script, a.args...); first.Err() != nil {
+			return first, first
+		}
+		second = l.run(ctx, b.script, b.args...)
+		l.store.taught.Store(second.Err() == nil)
+		return first, second
+	}
 	pipe := l.store.rdb.Pipeline()
 	keys := []string{l.prefix}
 	first = a.script.EvalSha(ctx, pipe, keys, l.argv(a.args)...)
 	second = b.script.EvalSha(ctx, pipe, keys, l.argv(b.args)...)
 	_, _ = pipe.Exec(ctx) // each command keeps its own error
 	if redis.HasErrorPrefix(first.Err(), "NOSCRIPT") {
+		l.store.taught.Store(false)
 		first = l.run(ctx, a.script, a.args...)
 	}
 	if redis.HasErrorPrefix(second.Err(), "NOSCRIPT") {

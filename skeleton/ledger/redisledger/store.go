@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,6 +45,7 @@ type Store struct {
 	limits ledger.Limits
 	shift  func() time.Duration
 	hub    *hub
+	taught atomic.Bool // the server knows the scripts of Exchange, unless it was restarted
 }
 
 var _ ledger.Store = (*Store)(nil)
