@@ -127,7 +127,7 @@ var windowTests = []test{
 	}},
 	{name: "results not collected stop the taking", limits: ledger.Limits{KeptBytes: 100}, fn: func(b *bench) {
 		id := b.submit(tasks("x", 4)...)
-		answer := ledger.Outcome{Kind: ledger.Success, Body: make([]byte, 60)}
+		answer := ledger.Outcome{Kind: ledger.Success, Body: make([]byte, 50)}
 		leases := b.take(2)
 		b.settles("done", answer, leases[0])
 		b.equal("blocked", b.taken(0).Blocked, "")
@@ -137,7 +137,7 @@ var windowTests = []test{
 		b.must(b.l.Acknowledge(b.ctx, id, false, 1))
 		t = b.taken(2)
 		b.equal("free again", []any{len(t.Leases), t.Blocked, b.gauges().Blocked}, []any{2, "", ""})
-		b.equal("kept", []int{b.gauges().KeptBytes, b.job(id).KeptBytes}, []int{60, 60})
+		b.equal("kept", []int{b.gauges().KeptBytes, b.job(id).KeptBytes}, []int{50, 50})
 	}},
 	{name: "dead letters count as kept", limits: ledger.Limits{KeptBytes: 100}, fn: func(b *bench) {
 		b.submit(skeleton.NewTask{Body: make([]byte, 120)})
