@@ -22,6 +22,9 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractMiniredis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: miniredis takes minutes under the race detector; make test runs it")
+	}
 	ledgertest.Run(t, harness(miniredis.RunT(t).Addr()))
 }
 
@@ -34,7 +37,8 @@ func TestModel(t *testing.T) {
 func harness(addr string) ledgertest.Harness {
 	var databases atomic.Int64
 	return ledgertest.Harness{Open: func(t *testing.T, l ledger.Limits) (ledger.Store, func(time.Duration)) {
-		c := redis.NewClient(&redis.Options{Addr: addr, DB: int(databases.Add(1))})
+		c := redis.NewClient(&redis.Options{Addr: addr, DB: int(databases.Add(1)), MaxRetries: -1,
+			ReadTimeout: time.Minute}) // miniredis under the race detector needs it
 		var offset atomic.Int64
 		s := redisledger.New(c, redisledger.Options{Limits: l, Offset: func() time.Duration { return time.Duration(offset.Load()) }})
 		t.Cleanup(func() {
