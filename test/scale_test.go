@@ -78,14 +78,15 @@ func TestScaleDown(t *testing.T) {
 	long := f.submit(4, func(int) task { return task{"file": runs, "gate": gate} })
 	until(t, patience, "the long tasks run", func() bool { return len(f.notes(runs)) == 4 })
 	f.scale(1)
-	load := f.submit(200, func(i int) task { return task{"file": after, "sleep": "5ms", "answer": fmt.Sprint(i)} })
+	load := f.submit(200, func(i int) task { return task{"file": after, "sleep": "30ms", "answer": fmt.Sprint(i)} })
 	f.ready(1)
 	if n := f.draining(); n != 3 {
 		t.Errorf("%d workers are draining, want 3", n)
 	}
-	if v, err := f.client.Farm(t.Context(), "worker"); err != nil || v.Queue.Live != 4 || len(v.Running) != 4 {
-		t.Errorf("the farm does not show its four running tasks: %+v, %v", v, err)
-	}
+	until(t, patience, "the farm shows its four running tasks, and no others", func() bool {
+		v, err := f.client.Farm(t.Context(), "worker")
+		return err == nil && v.Queue.Live == 4 && len(v.Running) == 4
+	})
 	f.touch(gate)
 	list := f.results(long, 4)
 	f.unharmed(list)
