@@ -31,7 +31,7 @@ var scaleTests = []test{
 		}
 	}},
 	{name: "a job of a hundred thousand tasks", fn: func(b *bench) { big(b, 100_000) }},
-	{name: "a million waiting tasks", fn: func(b *bench) {
+	{name: "a million waiting tasks", limits: ledger.Limits{QueueTasks: 2_000_000}, fn: func(b *bench) {
 		if os.Getenv("FARMHAND_LONG") == "" {
 			b.Skip("set FARMHAND_LONG=1 to run it")
 		}
