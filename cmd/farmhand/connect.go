@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farmhand/platform"
 	"farmhand/skeleton/jobapi/jobclient"
 )
 
@@ -38,15 +39,11 @@ func (c *connection) stateDir() string {
 	if c.state != "" {
 		return c.state
 	}
-	base := os.Getenv("XDG_STATE_HOME")
-	if base == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			home = "."
-		}
-		base = filepath.Join(home, ".local", "state")
+	dir, err := platform.DefaultState()
+	if err != nil {
+		return "." // without a home there is nothing to find
 	}
-	return filepath.Join(base, "farmhand")
+	return dir
 }
 
 // with runs a command that calls the dispatcher.
