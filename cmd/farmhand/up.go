@@ -192,6 +192,19 @@ func printInfo(out io.Writer, info platform.Info) {
 	fmt.Fprintf(out, "cold start  %s (injected)\n", info.ColdStart)
 }
 
+// running looks up the platform that runs on a state folder, "" being the usual
+// one. If there is none, the error names the folder.
+func running(state string) (platform.Info, error) {
+	if err := chooseState(&state); err != nil {
+		return platform.Info{}, err
+	}
+	info, err := platform.Running(state)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", state, err)
+	}
+	return info, err
+}
+
 func downCmd() *cobra.Command {
 	var state string
 	var force bool
@@ -201,12 +214,9 @@ func downCmd() *cobra.Command {
 		Example: "  farmhand down",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := chooseState(&state); err != nil {
-				return err
-			}
-			info, err := platform.Running(state)
+			info, err := running(state)
 			if errors.Is(err, platform.ErrNotRunning) {
-				fmt.Fprintf(cmd.OutOrStdout(), "no platform runs on %s\n", state)
+				fmt.Fprintln(cmd.OutOrStdout(), err)
 				return nil
 			}
 			if err != nil {
@@ -246,12 +256,9 @@ func statusCmd() *cobra.Command {
 		Example: "  farmhand status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := chooseState(&state); err != nil {
-				return err
-			}
-			info, err := platform.Running(state)
+			info, err := running(state)
 			if errors.Is(err, platform.ErrNotRunning) {
-				return fmt.Errorf("no platform runs on %s (start it with farmhand up -d)", state)
+				return fmt.Errorf("%w (start it with farmhand up -d)", err)
 			}
 			if err != nil {
 				return err
