@@ -1,0 +1,27 @@
+package policy
+
+import "fmt"
+
+// static keeps a fixed number of replicas whatever happens: the baseline that
+// every other law has to beat.
+var static = Law{
+	Name:   "static",
+	Doc:    "a fixed number of replicas",
+	Params: []Param{{Name: "n", Doc: "replicas; 0 = the farm's minimum", Default: 0, Min: 0, Max: 10_000}},
+	make:   func(p Params) Policy { return fixed{spec: p.Spec(), n: int(p.Get("n"))} },
+}
+
+type fixed struct {
+	spec string
+	n    int
+}
+
+func (f fixed) Name() string { return f.spec }
+
+func (f fixed) Decide(o *Observation, _ Memory) Decision {
+	n := f.n
+	if n == 0 {
+		n = o.Min
+	}
+	return Decision{Replicas: n, Reason: fmt.Sprintf("fixed at %d", n)}
+}
