@@ -78,7 +78,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		p.scale("echo", 0)
-		until(b, "it is gone", func() bool { return len(p.detail("echo").Instances) == 0 })
+		p.ready("echo") // that is: gone
 		b.StartTimer()
 		begun := time.Now()
 		if a := p.call("echo/pid"); a.status != 200 {

@@ -21,12 +21,12 @@ type function struct {
 	spec     *spec
 	gen      int // raised by each update that needs new processes
 	desired  int
-	closed   bool       // deleted, or the platform stops: no replica is wanted
-	replicas []*replica // all that have not ended, oldest first
-	starts   uint64     // ever
-	changed  chan struct{}
-	waiting  int // calls held until a replica is ready
-	turn     int // where the next search for a free replica begins
+	closed   bool          // deleted, or the platform stops: no replica is wanted
+	replicas []*replica    // all that have not ended, oldest first
+	starts   uint64        // ever
+	changed  chan struct{} // closed when the replicas have changed
+	waiting  int           // calls held until a replica is ready
+	turn     int           // where the next search for a free replica begins
 
 	failures int         // starts in a row that did not come to last
 	probing  bool        // after a failed start one replica at a time is tried
@@ -166,6 +166,7 @@ func (f *function) becomeUnready(r *replica) {
 	if r.state == ready {
 		f.p.log.Warn("replica not ready any more", "replica", r.id)
 		r.state = starting
+		f.notify()
 	}
 }
 

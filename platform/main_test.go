@@ -69,10 +69,8 @@ func beFunction() {
 		if os.Getenv("no_ready") != "" {
 			w.WriteHeader(http.StatusNotFound)
 		}
-		if file := os.Getenv("ready_file"); file != "" {
-			if _, err := os.Stat(file); err != nil {
-				w.WriteHeader(http.StatusServiceUnavailable)
-			}
+		if address := os.Getenv("ready_url"); address != "" {
+			w.WriteHeader(ask(address))
 		}
 	})
 	mux.HandleFunc("/", echo)
@@ -142,34 +140,31 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(echoed{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, r.Header, string(body), os.Getpid()})
 }
 
-// hold says that it has begun and goes on until a file appears. What happened
-// to its context is kept in another.
-func hold(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // the server looks at the connection only after that
-	file := r.URL.Query().Get("file")
-	_ = os.WriteFile(fmt.Sprintf("%s.begun.%d", file, time.Now().UnixNano()), nil, 0o600)
-	if os.Getenv("ignore_cancel") == "" {
-		context.AfterFunc(r.Context(), func() { _ = os.WriteFile(file+".cancelled", nil, 0o600) })
+// ask asks the test, and waits for its answer.
+func ask(address string) int {
+	resp, err := http.Get(address)
+	if err != nil {
+		return http.StatusServiceUnavailable // the test has ended
 	}
-	for {
-		if _, err := os.Stat(file); err == nil {
-			fmt.Fprint(w, os.Getpid())
-			return
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }
 
-// stream sends a line, and another each time its file grows.
+// hold waits at its gate, even when the caller goes away; but it says so.
+func hold(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // the server looks at the connection only after that
+	gate := r.URL.Query().Get("gate")
+	defer context.AfterFunc(r.Context(), func() { ask(gate + "/cancelled") })()
+	ask(gate)
+	fmt.Fprint(w, os.Getpid())
+}
+
+// stream sends three lines with its gate before the second and the third.
 func stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	file := r.URL.Query().Get("file")
-	for n := 0; n < 3; n++ {
-		for n > 0 && r.Context().Err() == nil {
-			if raw, err := os.ReadFile(file); err == nil && len(raw) >= n {
-				break
-			}
-			time.Sleep(2 * time.Millisecond)
+	for n := range 3 {
+		if n > 0 {
+			ask(r.URL.Query().Get("gate"))
 		}
 		fmt.Fprintf(w, "{\"n\":%d}\n", n)
 		_ = http.NewResponseController(w).Flush()
@@ -307,8 +302,7 @@ func (b *bench) deploy(d types.FunctionDeployment) {
 
 func (b *bench) ready(name string) {
 	b.t.Helper()
-	until(b.t, name+" is ready", func() bool {
-		s := b.detail(name)
+	b.await(name, name+" is ready", func(s platform.Detail) bool {
 		return s.AvailableReplicas == s.Replicas && len(s.Instances) == int(s.Replicas)
 	})
 }
@@ -378,43 +372,6 @@ func (b *bench) later(path string, headers ...string) <-chan answer {
 	ch := make(chan answer, 1)
 	go func() { ch <- b.call(path, headers...) }()
 	return ch
-}
-
-// until waits for a condition.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(20 * time.Second)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited until %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
-// gate is a file that lets held calls go.
-type gate struct {
-	t    *testing.T
-	file string
-}
-
-func newGate(t *testing.T) gate { return gate{t, filepath.Join(t.TempDir(), "gate")} }
-
-func (g gate) path() string { return "hold?file=" + url.QueryEscape(g.file) }
-
-func (g gate) open() {
-	if err := os.WriteFile(g.file, nil, 0o600); err != nil {
-		g.t.Error(err)
-	}
-}
-
-// begun waits until n calls are held.
-func (g gate) begun(n int) {
-	g.t.Helper()
-	until(g.t, fmt.Sprintf("%d calls have begun", n), func() bool {
-		files, _ := filepath.Glob(g.file + ".begun.*")
-		return len(files) >= n
-	})
 }
 
 func alive(pid int) bool {

@@ -1,8 +1,8 @@
 package platform_test
 
 import (
-	"os"
-	"path/filepath"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -81,7 +81,7 @@ func TestCallsAroundZero(t *testing.T) {
 func TestScaleUnderLoad(t *testing.T) {
 	b := start(t, quiet)
 	b.deploy(function("echo"))
-	stop := make(chan struct{})
+	stop, answered := make(chan struct{}), make(chan struct{}, 1)
 	var calls, bad atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
@@ -92,17 +92,22 @@ func TestScaleUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				calls.Add(1)
 				if a := b.call("echo/pid"); a.status != 200 && bad.Add(1) == 1 {
 					t.Errorf("%+v", a)
+				}
+				calls.Add(1)
+				select {
+				case answered <- struct{}{}:
+				default:
 				}
 			}
 		})
 	}
 	for _, n := range []uint64{4, 1, 3, 0, 2, 5, 1, 0, 4, 2} {
 		b.scale("echo", n)
-		want := calls.Load() + 100
-		until(t, "a hundred more calls", func() bool { return calls.Load() >= want })
+		for want := calls.Load() + 100; calls.Load() < want; {
+			receive(t, "a hundred more calls were answered", answered)
+		}
 	}
 	close(stop)
 	wg.Wait()
@@ -171,7 +176,7 @@ func TestVictim(t *testing.T) {
 	b.ready("echo")
 	second := b.detail("echo").Instances[1].Pid
 	b.scale("echo", 1)
-	until(t, "the idle one is gone", func() bool { return !alive(second) })
+	gone(t, second)
 	g.open()
 	if a := <-busy; a.status != 200 || a.body != strconv.Itoa(first) {
 		t.Errorf("%+v", a)
@@ -183,7 +188,7 @@ func TestStubbornProcessIsKilled(t *testing.T) {
 	b.deploy(function("echo", "ignore_term", "1", "write_timeout", "100ms"))
 	pid := b.detail("echo").Instances[0].Pid
 	b.scale("echo", 0)
-	until(t, "it is killed", func() bool { return !alive(pid) })
+	gone(t, pid)
 }
 
 // The children of a function's process go with it.
@@ -195,7 +200,7 @@ func TestWholeGroupEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.scale("echo", 0)
-	until(t, "the child is gone", func() bool { return !alive(child) })
+	gone(t, child)
 }
 
 // A call on a replica that is killed is an empty 502 that does not claim to be
@@ -205,7 +210,6 @@ func TestKilledReplica(t *testing.T) {
 	b.deploy(function("echo"))
 	pid := b.detail("echo").Instances[0].Pid
 	g := newGate(t)
-	defer g.open()
 	held := b.later("echo/" + g.path())
 	g.begun(1)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -247,7 +251,7 @@ func TestFailingStart(t *testing.T) {
 	if a := b.call("echo"); a.status != 503 || a.header.Get("X-OpenFaaS-Internal") != "proxy" || a.header.Get("X-Call-Id") == "" {
 		t.Errorf("%+v", a)
 	}
-	until(t, "one replica at a time is tried", func() bool { return len(b.detail("echo").Instances) <= 1 })
+	b.await("echo", "one replica at a time is tried", func(d platform.Detail) bool { return len(d.Instances) <= 1 })
 	for range 20 { // and it stays so
 		if n := len(b.detail("echo").Instances); n > 1 {
 			t.Fatalf("%d replicas are tried at a time", n)
@@ -273,16 +277,14 @@ func TestUpdate(t *testing.T) {
 	if a := b.system("PUT", "/system/functions", deployment(function("echo", "colour", "blue"))); a.status != 202 {
 		t.Fatal(a)
 	}
-	until(t, "the new version answers", func() bool {
+	for end, pid := time.Now().Add(patience), before; pid == before; {
 		a := b.call("echo")
-		return a.status == 200 && b.echoed(a).Pid != before || a.status != 200 && failed(t, a)
-	})
-	until(t, "the old one is gone", func() bool { return !alive(before) })
-}
-
-func failed(t *testing.T, a answer) bool {
-	t.Fatalf("a call during the update: %+v", a)
-	return true
+		if a.status != 200 || time.Now().After(end) {
+			t.Fatalf("a call during the update: %+v", a)
+		}
+		pid = b.echoed(a).Pid
+	}
+	gone(t, before)
 }
 
 // Only a replica that is ready gets calls, also later in its life.
@@ -291,28 +293,33 @@ func TestReadiness(t *testing.T) {
 		t.Skip("waits for several probes")
 	}
 	b := start(t)
-	file := filepath.Join(t.TempDir(), "ready")
-	if a := b.system("POST", "/system/functions", deployment(function("echo", "ready_file", file))); a.status != 202 {
+	var ready atomic.Bool
+	asked := make(chan struct{}, 1)
+	probe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !ready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(probe.Close)
+	if a := b.system("POST", "/system/functions", deployment(function("echo", "ready_url", probe.URL))); a.status != 202 {
 		t.Fatal(a)
 	}
 	held := b.later("echo")
-	until(t, "it runs", func() bool {
-		d := b.detail("echo")
-		return d.Instances[0].Pid != 0 && d.Instances[0].State == "starting"
-	})
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
+	receive(t, "it runs", asked)
+	if in := b.detail("echo").Instances[0]; in.Pid == 0 || in.State != "starting" {
+		t.Errorf("%+v", in)
 	}
+	ready.Store(true)
 	if a := <-held; a.status != 200 {
 		t.Errorf("%+v", a)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it is out of the routing", func() bool { return b.detail("echo").AvailableReplicas == 0 })
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ready.Store(false)
+	b.await("echo", "it is out of the routing", func(d platform.Detail) bool { return d.AvailableReplicas == 0 })
+	ready.Store(true)
 	if a := b.call("echo"); a.status != 200 {
 		t.Errorf("%+v", a)
 	}

@@ -101,7 +101,7 @@ func TestKilledPlatform(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	for _, pid := range pids {
-		until(t, "no orphan is left", func() bool { return !alive(pid) })
+		gone(t, pid)
 	}
 	if _, err := platform.Running(c.State); err != platform.ErrNotRunning {
 		t.Errorf("a dead platform: %v", err)

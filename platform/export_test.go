@@ -1,0 +1,13 @@
+package platform
+
+// Changed returns a channel that is closed with the next change of a function's
+// replicas.
+func (p *Platform) Changed(name string) <-chan struct{} {
+	f, err := p.find(name, "")
+	if err != nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
