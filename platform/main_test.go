@@ -61,8 +61,14 @@ func beFunction() {
 	if os.Getenv("fail_start") != "" {
 		os.Exit(1)
 	}
-	if os.Getenv("ignore_term") != "" {
-		signal.Ignore(syscall.SIGTERM)
+	if address := os.Getenv("term_url"); address != "" { // says that it shall end, and does not
+		term := make(chan os.Signal, 1)
+		signal.Notify(term, syscall.SIGTERM)
+		go func() {
+			for range term {
+				ask(address)
+			}
+		}()
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/_/ready", func(w http.ResponseWriter, _ *http.Request) {

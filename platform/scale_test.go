@@ -183,12 +183,29 @@ func TestVictim(t *testing.T) {
 	}
 }
 
+// A replica that is scaled down is left alone while it has a call, for its time
+// to drain; then it is asked to end, and after as long and a second it is killed.
 func TestStubbornProcessIsKilled(t *testing.T) {
+	const drain = 200 * time.Millisecond
 	b := start(t)
-	b.deploy(function("echo", "ignore_term", "1", "write_timeout", "100ms"))
+	g := newGate(t)
+	b.deploy(function("echo", "term_url", g.url+"/term", "write_timeout", drain.String(), "exec_timeout", "0"))
 	pid := b.detail("echo").Instances[0].Pid
+	held := b.later("echo/" + g.path())
+	g.begun(1)
+	begun := time.Now()
 	b.scale("echo", 0)
+	receive(t, "it gets SIGTERM", g.term)
+	if d := time.Since(begun); d < drain {
+		t.Errorf("SIGTERM after %s, while it had a call and time to drain", d)
+	}
 	gone(t, pid)
+	if d := time.Since(begun); d < 2*drain+time.Second {
+		t.Errorf("killed after %s", d)
+	}
+	if a := <-held; a.status != 502 {
+		t.Errorf("%+v", a)
+	}
 }
 
 // The children of a function's process go with it.

@@ -74,12 +74,13 @@ type gate struct {
 	url       string
 	held      chan struct{} // a call has come to the gate
 	cancelled chan struct{} // the function saw that its caller went away
+	term      chan struct{} // the function got SIGTERM
 	let       chan struct{}
 	once      sync.Once
 }
 
 func newGate(t *testing.T) *gate {
-	g := &gate{t: t, held: make(chan struct{}, 64), cancelled: make(chan struct{}, 64), let: make(chan struct{})}
+	g := &gate{t: t, held: make(chan struct{}, 64), cancelled: make(chan struct{}, 64), term: make(chan struct{}, 64), let: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		g.held <- struct{}{}
@@ -89,6 +90,7 @@ func newGate(t *testing.T) *gate {
 		}
 	})
 	mux.HandleFunc("/cancelled", func(http.ResponseWriter, *http.Request) { g.cancelled <- struct{}{} })
+	mux.HandleFunc("/term", func(http.ResponseWriter, *http.Request) { g.term <- struct{}{} })
 	s := httptest.NewServer(mux)
 	g.url = s.URL
 	t.Cleanup(func() {
