@@ -139,6 +139,11 @@ func (c Config) check() error {
 			return fmt.Errorf("stack file: %w (give --stack FILE)", err)
 		}
 	}
+	if c.Prebuilt != "" {
+		if st, err := os.Stat(c.Prebuilt); err != nil || !st.IsDir() {
+			return fmt.Errorf("--prebuilt %s: no such folder (make build fills bin/functions)", c.Prebuilt)
+		}
+	}
 	if strings.ContainsAny(c.State, "\n\"") {
 		return fmt.Errorf("the state folder %q has a character that cannot be passed on", c.State)
 	}

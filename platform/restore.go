@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,7 +20,69 @@ type record struct {
 	Deployment types.FunctionDeployment `json:"deployment"`
 	Replicas   int                      `json:"replicas"`
 	Created    time.Time                `json:"created"`
+	Unrestored string                   `json:"unrestored,omitempty"` // why the last start could not bring it back
 }
+
+// sources is where the programs came from when a platform last ran.
+type sources struct {
+	Stack    string `json:"stack,omitempty"`
+	Prebuilt string `json:"prebuilt,omitempty"`
+}
+
+const sourcesFile = "sources.json"
+
+// LastSources returns the stack file and the folder of programs that were last
+// given to a platform on this state folder: without them what is deployed
+// cannot be restored.
+func LastSources(dir string) (stack, prebuilt string) {
+	var s sources
+	if raw, err := os.ReadFile(filepath.Join(dir, sourcesFile)); err != nil || json.Unmarshal(raw, &s) != nil {
+		return "", "" // nothing is remembered
+	}
+	return s.Stack, s.Prebuilt
+}
+
+// rememberSources keeps them for LastSources.
+func (p *Platform) rememberSources() {
+	s := sources{p.config.Stack, p.config.Prebuilt}
+	if s == (sources{}) {
+		return
+	}
+	if err := writeJSON(p.state.path(sourcesFile), s); err != nil {
+		p.log.Error("cannot remember where the programs are", "error", err)
+	}
+}
+
+// Unrestored is a function that is deployed, but could not be brought back by
+// the last start. It is tried again by the next.
+type Unrestored struct {
+	Function string `json:"function"`
+	Reason   string `json:"reason"`
+}
+
+// ListUnrestored returns those of a state folder.
+func ListUnrestored(dir string) ([]Unrestored, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, functionsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var records []record
+	if err == nil {
+		err = json.Unmarshal(raw, &records)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", functionsFile, err)
+	}
+	var list []Unrestored
+	for _, r := range records {
+		if r.Unrestored != "" {
+			list = append(list, Unrestored{r.Deployment.Service, r.Unrestored})
+		}
+	}
+	return list, nil
+}
+
+const functionsFile = "functions.json"
 
 // save writes what is deployed.
 func (p *Platform) save() error {
@@ -33,10 +96,10 @@ func (p *Platform) save() error {
 	p.mu.Unlock()
 	for _, f := range p.list() {
 		f.mu.Lock()
-		list = append(list, record{f.spec.FunctionDeployment, f.desired, f.created})
+		list = append(list, record{Deployment: f.spec.FunctionDeployment, Replicas: f.desired, Created: f.created})
 		f.mu.Unlock()
 	}
-	return writeJSON(p.state.path("functions.json"), list)
+	return writeJSON(p.state.path(functionsFile), list)
 }
 
 // saveSoon asks the saver to write: replica counts change often, and a call must
@@ -69,7 +132,8 @@ func (p *Platform) saver() {
 // restore deploys again what was deployed when the last run ended. What cannot
 // be is said, and kept for the next start.
 func (p *Platform) restore(ctx context.Context) {
-	raw, err := os.ReadFile(p.state.path("functions.json"))
+	p.rememberSources()
+	raw, err := os.ReadFile(p.state.path(functionsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -79,7 +143,7 @@ func (p *Platform) restore(ctx context.Context) {
 	}
 	if err != nil {
 		p.log.Error("cannot read what was deployed; it is left aside as functions.json.bad", "error", err)
-		if err := os.Rename(p.state.path("functions.json"), p.state.path("functions.json.bad")); err != nil {
+		if err := os.Rename(p.state.path(functionsFile), p.state.path(functionsFile+".bad")); err != nil {
 			p.log.Error("state folder", "error", err)
 		}
 		return
@@ -88,12 +152,16 @@ func (p *Platform) restore(ctx context.Context) {
 		s, err := p.prepareAgain(ctx, r.Deployment)
 		if err != nil {
 			p.log.Error("a function cannot be restored", "function", r.Deployment.Service, "error", err)
+			r.Unrestored = err.Error()
 			p.mu.Lock()
 			p.parked[r.Deployment.Service] = r
 			p.mu.Unlock()
 			continue
 		}
 		p.add(s, p.clamp(r.Replicas), r.Created)
+	}
+	if err := p.save(); err != nil {
+		p.log.Error("cannot save what is deployed", "error", err)
 	}
 }
 
