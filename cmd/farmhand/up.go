@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farmhand/platform"
+	"farmhand/skeleton"
 )
 
 // stopPatience is how long the platform may take to end: a minute for calls,
@@ -44,8 +45,9 @@ func upCmd() *cobra.Command {
 			if err := chooseState(&c.State); err != nil {
 				return err
 			}
+			lastSources(cmd.ErrOrStderr(), &c)
 			if detach {
-				return upDetached(cmd.Context(), cmd.OutOrStdout(), c.State)
+				return upDetached(cmd, c.State)
 			}
 			return upForeground(cmd.Context(), cmd.OutOrStdout(), c)
 		},
@@ -55,7 +57,7 @@ func upCmd() *cobra.Command {
 	stateFlag(cmd, &c.State)
 	f.StringVar(&c.Listen, "listen", platform.DefaultListen, "loopback address of the gateway; port 0 picks a free one")
 	f.StringVar(&c.MetricsListen, "metrics-listen", platform.DefaultMetricsListen, "address of /metrics, or none")
-	f.StringVar(&c.Stack, "stack", "", "stack file: says which image is which program")
+	f.StringVar(&c.Stack, "stack", "", "stack file: says which image is which program (default, with --prebuilt: as last time)")
 	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of programs named as their functions, used instead of building")
 	f.BoolVar(&c.Deploy, "deploy", false, "deploy every function of the stack file")
 	f.StringVar(&c.Redis, "redis", platform.DefaultRedis, "auto, memory, or a redis:// URL; auto takes $farmhand_redis_url, else a redis-server of its own, else memory")
@@ -80,6 +82,30 @@ func chooseState(dir *string) (err error) {
 	return err
 }
 
+// lastSources takes the programs from where they were last time, if nothing
+// else is said: what was deployed needs them.
+func lastSources(errOut io.Writer, c *platform.Config) {
+	if c.Stack != "" || c.Prebuilt != "" {
+		return
+	}
+	c.Stack, c.Prebuilt = platform.LastSources(c.State)
+	c.Stack = stillThere(errOut, "--stack", c.Stack)
+	c.Prebuilt = stillThere(errOut, "--prebuilt", c.Prebuilt)
+}
+
+// stillThere says that a path of last time is used again, or that it is gone.
+func stillThere(errOut io.Writer, flag, path string) string {
+	if path == "" {
+		return ""
+	}
+	if _, err := os.Stat(path); err != nil {
+		fmt.Fprintf(errOut, "last time there was %s %s: it is gone\n", flag, path)
+		return ""
+	}
+	fmt.Fprintf(errOut, "as last time: %s %s\n", flag, path)
+	return path
+}
+
 // upForeground runs the platform until it is told to end; told again, it ends
 // at once.
 func upForeground(ctx context.Context, out io.Writer, c platform.Config) error {
@@ -92,6 +118,9 @@ func upForeground(ctx context.Context, out io.Writer, c platform.Config) error {
 	}
 	if os.Getenv(readyEnv) == "" {
 		printInfo(out, p.Info())
+		if err := printUnrestored(out, c.State); err != nil {
+			c.Log.Error("cannot tell what was not restored", "error", err)
+		}
 	}
 	tell(readyOK)
 	<-ctx.Done()
@@ -118,7 +147,8 @@ func readySignal() func(string) {
 
 // upDetached runs this command once more, without -d and in a session of its
 // own, and waits until it is up.
-func upDetached(ctx context.Context, out io.Writer, state string) error {
+func upDetached(up *cobra.Command, state string) error {
+	ctx, out := up.Context(), up.OutOrStdout()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -163,8 +193,29 @@ func upDetached(ctx context.Context, out io.Writer, state string) error {
 		return err
 	}
 	printInfo(out, info)
-	fmt.Fprintf(out, "log         %s\nend it with farmhand down\n", logFile)
+	fmt.Fprintf(out, "log         %s\n", logFile)
+	if err := printUnrestored(out, state); err != nil {
+		return err
+	}
+	fmt.Fprintf(up.ErrOrStderr(), "end it with farmhand down%s\n", stateHint(state))
 	return cmd.Process.Release()
+}
+
+// stateHint is the flag that a command needs for a state folder, if any.
+func stateHint(state string) string {
+	if usual, err := platform.DefaultState(); state == "" || err == nil && usual == state {
+		return ""
+	}
+	return fmt.Sprintf(" --state '%s'", state)
+}
+
+// printUnrestored says which functions did not come back, and why.
+func printUnrestored(out io.Writer, state string) error {
+	list, err := platform.ListUnrestored(state)
+	for _, f := range list {
+		fmt.Fprintf(out, "NOT BACK    %-20s %s\n", f.Function, f.Reason)
+	}
+	return err
 }
 
 // withoutDetach drops a -d given as an argument of its own; a later
@@ -258,7 +309,7 @@ func statusCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, err := running(state)
 			if errors.Is(err, platform.ErrNotRunning) {
-				return fmt.Errorf("%w (start it with farmhand up -d)", err)
+				return fmt.Errorf("%w (start it with farmhand up -d%s)", err, stateHint(state))
 			}
 			if err != nil {
 				return err
@@ -268,22 +319,53 @@ func statusCmd() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
+			problems := settingsProblems(functions)
 			if asJSON {
+				unrestored, err := platform.ListUnrestored(info.State)
+				if err != nil {
+					return err
+				}
 				e := json.NewEncoder(out)
 				e.SetIndent("", "  ")
 				return e.Encode(struct {
 					platform.Info
-					Functions []platform.Detail `json:"functions"`
-				}{info, functions})
+					Functions  []platform.Detail     `json:"functions"`
+					Unrestored []platform.Unrestored `json:"unrestored,omitempty"`
+					Problems   map[string][]string   `json:"problems,omitempty"` // of workers' annotations
+				}{info, functions, unrestored, problems})
 			}
 			printInfo(out, info)
 			for _, f := range functions {
 				fmt.Fprintf(out, "function    %-20s %d of %d ready\n", f.Name, f.AvailableReplicas, f.Replicas)
+				for _, problem := range problems[f.Name] {
+					fmt.Fprintf(out, "INVALID     %-20s %s\n", f.Name, problem)
+				}
 			}
-			return nil
+			return printUnrestored(out, info.State)
 		},
 	}
 	stateFlag(cmd, &state)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// settingsProblems are the settings of workers that are not valid.
+func settingsProblems(functions []platform.Detail) map[string][]string {
+	problems := map[string][]string{}
+	for _, f := range functions {
+		var labels, annotations map[string]string
+		if f.Labels != nil {
+			labels = *f.Labels
+		}
+		if f.Annotations != nil {
+			annotations = *f.Annotations
+		}
+		if !skeleton.IsWorker(labels) {
+			continue
+		}
+		if _, found := skeleton.ParseSettings(labels, annotations); len(found) > 0 {
+			problems[f.Name] = found
+		}
+	}
+	return problems
 }

@@ -15,6 +15,16 @@ import (
 	"farmhand/platform"
 )
 
+const tiredStack = `
+version: "1.0"
+provider: {name: openfaas}
+functions:
+  tired:
+    image: tired:latest
+    labels: {farmhand.worker: "true"}
+    annotations: {farmhand.slots: many}
+`
+
 // The platform as its user runs it: in the background, looked at, ended.
 func TestUpStatusDown(t *testing.T) {
 	if testing.Short() {
@@ -86,6 +96,36 @@ func TestUpStatusDown(t *testing.T) {
 	}
 	if text := farmhand(false, "up", "-d", "--listen", "example.com:80"); !strings.Contains(text, "loopback") {
 		t.Errorf("up on a public address: %s", text)
+	}
+	// Functions come back with the programs of last time; what cannot is told.
+	prebuilt := filepath.Join(t.TempDir(), "functions")
+	stack := filepath.Join(prebuilt, "stack.yml")
+	if err := os.Mkdir(prebuilt, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"tired": "#!/bin/sh\nexec sleep 1000\n", "stack.yml": tiredStack} {
+		if err := os.WriteFile(filepath.Join(prebuilt, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	farmhand(true, append(up, "--stack", stack, "--prebuilt", prebuilt, "--deploy")...)
+	farmhand(true, "down")
+	farmhand(true, up...)
+	if text := farmhand(true, "status"); !strings.Contains(text, "function    tired") || !strings.Contains(text, `INVALID     tired                farmhand.slots: "many"`) {
+		t.Errorf("status after a restart: %s", text)
+	}
+	farmhand(true, "down")
+	if err := os.RemoveAll(prebuilt); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{up, {"status"}} {
+		if text := farmhand(true, args...); !strings.Contains(text, "NOT BACK    tired") || !strings.Contains(text, "--prebuilt DIR") {
+			t.Errorf("%v without the programs: %s", args, text)
+		}
+	}
+	farmhand(true, "down")
+	if text := farmhand(false, "up", "-d", "--prebuilt", prebuilt); !strings.Contains(text, "no such folder") {
+		t.Errorf("up with no programs: %s", text)
 	}
 	// No secret is in the log.
 	log, err := os.ReadFile(filepath.Join(state, "logs", "platform.log"))
