@@ -40,9 +40,10 @@ func up(ctx context.Context, bin string) (*farm, error) {
 	f := &farm{bin: bin, state: state}
 	start := exec.CommandContext(ctx, filepath.Join(bin, "farmhand"), "up", "-d", "--deploy", "--state", state, "--stack", "stack.yml",
 		"--prebuilt", filepath.Join(bin, "functions"), "--listen", "127.0.0.1:0", "--metrics-listen", "none", "--redis", "auto")
-	start.Stdout, start.Stderr = os.Stdout, os.Stderr
+	var hints bytes.Buffer // how to end it: the demo does that itself
+	start.Stdout, start.Stderr = os.Stdout, &hints
 	if err := start.Run(); err != nil {
-		return nil, errors.Join(fmt.Errorf("farmhand up: %w", err), os.RemoveAll(state))
+		return nil, errors.Join(fmt.Errorf("farmhand up: %w: %s", err, hints.String()), os.RemoveAll(state))
 	}
 	url, err := f.read("gateway.url")
 	if err != nil {
