@@ -47,7 +47,7 @@ func upCmd() *cobra.Command {
 			}
 			lastSources(cmd.ErrOrStderr(), &c)
 			if detach {
-				return upDetached(cmd, c.State)
+				return upDetached(cmd, c.State, c.Deploy)
 			}
 			return upForeground(cmd.Context(), cmd.OutOrStdout(), c)
 		},
@@ -59,7 +59,7 @@ func upCmd() *cobra.Command {
 	f.StringVar(&c.MetricsListen, "metrics-listen", platform.DefaultMetricsListen, "address of /metrics, or none")
 	f.StringVar(&c.Stack, "stack", "", "stack file: says which image is which program (default, with --prebuilt: as last time)")
 	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of programs named as their functions, used instead of building")
-	f.BoolVar(&c.Deploy, "deploy", false, "deploy every function of the stack file")
+	f.BoolVar(&c.Deploy, "deploy", false, "deploy every function of the stack file; wait until the dispatcher knows its workers")
 	f.StringVar(&c.Redis, "redis", platform.DefaultRedis, "auto, memory, or a redis:// URL; auto takes $farmhand_redis_url, else a redis-server of its own, else memory")
 	f.StringVar(&c.ColdStart, "cold-start", platform.DefaultColdStart, "injected start-up time: none, constant:DURATION, or lognormal:MU,SIGMA of seconds (default: as measured on OpenFaaS)")
 	f.Uint64Var(&c.Seed, "seed", 1, "seed of the start-up times")
@@ -116,10 +116,15 @@ func upForeground(ctx context.Context, out io.Writer, c platform.Config) error {
 		tell(err.Error())
 		return err
 	}
-	if os.Getenv(readyEnv) == "" {
+	if os.Getenv(readyEnv) == "" { // else the parent says it
 		printInfo(out, p.Info())
 		if err := printUnrestored(out, c.State); err != nil {
 			c.Log.Error("cannot tell what was not restored", "error", err)
+		}
+		if c.Deploy {
+			if err := awaitFarms(ctx, out, p.Info()); err != nil && ctx.Err() == nil {
+				c.Log.Warn(err.Error())
+			}
 		}
 	}
 	tell(readyOK)
@@ -146,8 +151,8 @@ func readySignal() func(string) {
 }
 
 // upDetached runs this command once more, without -d and in a session of its
-// own, and waits until it is up.
-func upDetached(up *cobra.Command, state string) error {
+// own, and waits until it is up, and the farms if any were deployed.
+func upDetached(up *cobra.Command, state string, deployed bool) error {
 	ctx, out := up.Context(), up.OutOrStdout()
 	self, err := os.Executable()
 	if err != nil {
@@ -196,6 +201,11 @@ func upDetached(up *cobra.Command, state string) error {
 	fmt.Fprintf(out, "log         %s\n", logFile)
 	if err := printUnrestored(out, state); err != nil {
 		return err
+	}
+	if deployed {
+		if err := awaitFarms(ctx, out, info); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(up.ErrOrStderr(), "end it with farmhand down%s\n", stateHint(state))
 	return cmd.Process.Release()
