@@ -248,7 +248,7 @@ func TestPrebuilt(t *testing.T) {
 // The stack file says which image is which program; --deploy deploys them all.
 func TestStack(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program")
+		t.Skip("SKIPPED with -short: stack file and --deploy, which build a program; make test runs it")
 	}
 	dir := t.TempDir()
 	write := func(name, text string) {

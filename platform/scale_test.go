@@ -307,7 +307,7 @@ func TestUpdate(t *testing.T) {
 // Only a replica that is ready gets calls, also later in its life.
 func TestReadiness(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for several probes")
+		t.Skip("SKIPPED with -short: readiness later in a replica's life, which takes several probes of 2 s; make test runs it")
 	}
 	b := start(t)
 	var ready atomic.Bool

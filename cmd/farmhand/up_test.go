@@ -28,7 +28,7 @@ functions:
 // The platform as its user runs it: in the background, looked at, ended.
 func TestUpStatusDown(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the program")
+		t.Skip("SKIPPED with -short: up, status and down, which build the program; make test runs it")
 	}
 	bin := filepath.Join(t.TempDir(), "farmhand")
 	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {

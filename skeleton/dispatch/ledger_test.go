@@ -370,7 +370,7 @@ func cancelReachesRunningCalls(t *testing.T, g *rig) {
 // is run again.
 func TestRedisDiesInTheMiddle(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: it waits for leases to lapse whose hand-over went down with Redis")
+		t.Skip("SKIPPED with -short: kill -9 of Redis, which waits for leases to lapse; make test runs it")
 	}
 	srv := redistest.Start(t, "appendfsync always")
 	store := redisledger.New(redistest.Client(t, srv), redisledger.Options{})
