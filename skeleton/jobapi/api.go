@@ -184,10 +184,6 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 // farm returns a farm of the roster and its ledger, or says what is wrong with
 // the name.
 func (a *API) farm(ctx context.Context, name string) (skeleton.Farm, ledger.Ledger, error) {
-	if name == "" {
-		return skeleton.Farm{}, nil, problem.New(http.StatusUnprocessableEntity, "bad-worker", "no worker is named").
-			At("worker", `name the function that does the work, e.g. "worker": "thumbnail" or ?worker=thumbnail`)
-	}
 	roster, err := a.cfg.Store.Roster(ctx)
 	if err != nil {
 		return skeleton.Farm{}, nil, err

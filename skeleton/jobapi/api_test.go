@@ -251,3 +251,17 @@ func TestListings(t *testing.T) {
 		t.Errorf("GET /?job=: %d", code)
 	}
 }
+
+// A farm whose function is gone says since when, as text.
+func TestMissingFarm(t *testing.T) {
+	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
+	gone := skeleton.Farm{Name: "echo", Settings: skeleton.DefaultSettings(), Missing: 62 * time.Second}
+	if err := b.store.PublishRoster(t.Context(), skeleton.Roster{Farms: []skeleton.Farm{gone}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/farms", "/farms/echo"} {
+		if _, _, raw := b.do("GET", path, nil); !strings.Contains(string(raw), `"missing":"1m2s"`) {
+			t.Errorf("%s: %s", path, raw)
+		}
+	}
+}

@@ -159,10 +159,13 @@ func (d *document) expect(field string, delim json.Delim) error {
 		return malformed(field, err)
 	}
 	if tok != delim {
-		return malformed(field, fmt.Errorf("want %q, found %v", delim.String(), tok))
+		return malformed(field, fmt.Errorf("want %s, found %v", kinds[delim], tok))
 	}
 	return nil
 }
+
+// kinds say what a delimiter is of.
+var kinds = map[json.Delim]string{'{': "an object", '}': "the end of the object", '[': "an array", ']': "the end of the array"}
 
 // scalar is the text of a JSON string, number or truth value.
 func scalar(name string, raw json.RawMessage) (string, error) {

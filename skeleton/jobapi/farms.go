@@ -2,6 +2,8 @@ package jobapi
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -13,8 +15,17 @@ import (
 // FarmView is a farm as the API shows it.
 type FarmView struct {
 	skeleton.Farm
-	Queue   *Queue    `json:"queue,omitempty"` // of one farm only
+	Missing string    `json:"missing,omitempty"` // how long the function has been gone, such as "1m2s"
+	Queue   *Queue    `json:"queue,omitempty"`   // of one farm only
 	Running []Running `json:"running,omitempty"`
+}
+
+func farmView(f skeleton.Farm) FarmView {
+	v := FarmView{Farm: f}
+	if f.Missing > 0 {
+		v.Missing = f.Missing.Round(time.Millisecond).String()
+	}
+	return v
 }
 
 // Queue are a farm's numbers of this instant.
@@ -65,7 +76,7 @@ func (a *API) listFarms(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := FarmList{Published: roster.Published, Farms: []FarmView{}}
 	for _, f := range roster.Farms {
-		list.Farms = append(list.Farms, FarmView{Farm: f})
+		list.Farms = append(list.Farms, farmView(f))
 	}
 	return reply(w, http.StatusOK, list)
 }
@@ -80,7 +91,9 @@ func (a *API) getFarm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, FarmView{Farm: f, Queue: queueView(g), Running: a.cfg.Running(f.Name)})
+	v := farmView(f)
+	v.Queue, v.Running = queueView(g), a.cfg.Running(f.Name)
+	return reply(w, http.StatusOK, v)
 }
 
 // DeadList is the answer to GET /farms/{worker}/dead.
@@ -162,13 +175,20 @@ func readRedrive(body io.Reader) (req Redrive, err error) {
 		return req, err
 	}
 	d := newDocument(bytes.NewReader(raw), len(raw))
-	fields := map[string]any{"refs": &req.Refs, "all": &req.All, "limit": &req.Limit}
+	type field struct {
+		into any
+		want string
+	}
+	fields := map[string]field{"refs": {&req.Refs, "an array of texts"}, "all": {&req.All, "true or false"}, "limit": {&req.Limit, "a whole number"}}
 	err = d.members("body", func(name string) error {
-		into, ok := fields[name]
+		f, ok := fields[name]
 		if !ok {
 			return bad(name, "there is no such field", "use refs, or all and limit")
 		}
-		if err := d.Decode(into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if err := d.Decode(f.into); errors.As(err, &wrong) {
+			return bad(name, "want "+f.want+", found "+wrong.Value, "give "+f.want)
+		} else if err != nil {
 			return malformed(name, err)
 		}
 		return nil

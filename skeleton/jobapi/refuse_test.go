@@ -135,6 +135,26 @@ func TestBadRequests(t *testing.T) {
 	b.untouched()
 }
 
+// What is easily got wrong is answered with what to change.
+func TestRefusalsName(t *testing.T) {
+	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
+	for _, c := range []struct{ path, media, body, want string }{
+		{"/jobs", "application/x-www-form-urlencoded", `{"worker":"echo","tasks":[1]}`, "Content-Type: application/json"},
+		{"/jobs", "", `{"worker":"echo","tasks":[1]}`, "Content-Type: application/json"},
+		{"/jobs", "application/json", `{"tasks":[1],"worker":"echo"}`, "options before tasks"},
+		{"/jobs", "application/json", `{"worker":"echo","tasks":{}}`, "want an array"},
+		{"/jobs", "application/json", `[]`, "want an object"},
+		{"/farms/echo/dead/redrive", "application/json", `{"all":"x"}`, "want true or false"},
+		{"/farms/echo/dead/redrive", "application/json", `{"refs":"x"}`, "want an array"},
+		{"/farms/echo/dead/redrive", "application/json", `{"all":true,"limit":"x"}`, "want a whole number"},
+	} {
+		if _, p := b.refused("POST", c.path, strings.NewReader(c.body), "Content-Type: "+c.media); !strings.Contains(p.Detail+p.Fix, c.want) {
+			t.Errorf("%s as %q: %+v", c.body, c.media, p)
+		}
+	}
+	b.untouched()
+}
+
 // A client that goes away in the middle of its body leaves nothing behind.
 func TestClientGoesAway(t *testing.T) {
 	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)

@@ -34,6 +34,7 @@ type submission struct {
 	api   *API
 	r     *http.Request
 	job   string // of an append; "" = a new job
+	media string
 	o     options
 	stage ledger.Stage
 	chunk []skeleton.NewTask
@@ -76,6 +77,7 @@ func (s *submission) run(items bool) error {
 	if err != nil {
 		media = "application/octet-stream"
 	}
+	s.media = media
 	limit := s.api.cfg.MaxBody
 	// With ?worker= a JSON body is the body of one task.
 	if media == "application/json" && s.r.URL.Query().Get("worker") == "" {
@@ -125,6 +127,9 @@ func (s *submission) begin() error {
 	if s.o.wait > s.api.cfg.MaxWait {
 		return bad("wait", "it is longer than an answer may be held", "at most "+s.api.cfg.MaxWait.String())
 	}
+	if farm == "" {
+		return s.nobody()
+	}
 	f, l, err := s.api.farm(ctx, farm)
 	if err != nil {
 		return err
@@ -140,6 +145,15 @@ func (s *submission) begin() error {
 	sub.Job = skeleton.Job{ID: s.job, Ordered: s.o.ordered, Callback: s.o.callback, Open: s.o.open}
 	s.stage, err = l.Stage(ctx, sub)
 	return err
+}
+
+// nobody says that no worker is named, and what is likely the cause.
+func (s *submission) nobody() error {
+	fix := `name it in the query, ?worker=thumbnail; a JSON document that names it is sent with Content-Type: application/json`
+	if s.media == "application/json" {
+		fix = `name it in the document, options before tasks: {"worker": "thumbnail", "tasks": […]}`
+	}
+	return problem.New(http.StatusUnprocessableEntity, "bad-worker", "no worker is named").At("worker", fix)
 }
 
 // take stages a task, in chunks.
