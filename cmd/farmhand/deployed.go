@@ -88,7 +88,7 @@ func awaitListed(ctx context.Context, client *jobclient.Client, workers []string
 func unlisted(workers []string, list jobapi.FarmList) (missing []string) {
 	known := map[string]bool{}
 	for _, f := range list.Farms {
-		known[f.Name] = f.Missing == 0
+		known[f.Name] = f.Missing == ""
 	}
 	for _, name := range workers {
 		if !known[name] {
