@@ -17,7 +17,7 @@ type Decision struct {
 
 // Hold is the decision to change nothing, with a reason.
 func Hold(o *Observation, reason string) Decision {
-	return Decision{Replicas: o.Desired, Hold: true, Reason: reason}
+	return Decision{Replicas: count(float64(o.Desired)), Hold: true, Reason: reason}
 }
 
 // Memory is what a policy remembers from one decision to the next. It is kept

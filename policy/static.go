@@ -3,7 +3,8 @@ package policy
 import "fmt"
 
 // static keeps a fixed number of replicas whatever happens: the baseline that
-// every other law has to beat.
+// every other law has to beat. It looks at nothing, so it holds on nothing: a
+// farm whose signals are missing keeps its number too.
 var static = Law{
 	Name:   "static",
 	Doc:    "a fixed number of replicas",
@@ -21,7 +22,7 @@ func (f fixed) Name() string { return f.spec }
 func (f fixed) Decide(o *Observation, _ Memory) Decision {
 	n := f.n
 	if n == 0 {
-		n = o.Min
+		n = count(float64(o.Min))
 	}
 	return Decision{Replicas: n, Reason: fmt.Sprintf("fixed at %d", n)}
 }
