@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"farmhand/skeleton"
 	"farmhand/skeleton/jobapi"
@@ -15,17 +14,17 @@ import (
 )
 
 func TestAwaitListed(t *testing.T) {
-	farm := func(name string, missing time.Duration) jobapi.FarmView {
-		return jobapi.FarmView{Farm: skeleton.Farm{Name: name, Missing: missing}}
+	farm := func(name, missing string) jobapi.FarmView {
+		return jobapi.FarmView{Farm: skeleton.Farm{Name: name}, Missing: missing}
 	}
 	for name, c := range map[string]struct {
 		lists [][]jobapi.FarmView // answers in turn; after the last, up is interrupted
 		fails []string            // what the error names
 	}{
-		"listed":         {lists: [][]jobapi.FarmView{{farm("a", 0), farm("b", 0), farm("c", 0)}}},
-		"one after one":  {lists: [][]jobapi.FarmView{{}, {farm("a", 0)}, {farm("a", 0), farm("b", 0)}}},
-		"gone and back":  {lists: [][]jobapi.FarmView{{farm("a", 0), farm("b", time.Minute)}, {farm("a", 0), farm("b", 0)}}},
-		"one for ever":   {lists: [][]jobapi.FarmView{{}, {farm("a", 0)}}, fails: []string{"not list b"}},
+		"listed":         {lists: [][]jobapi.FarmView{{farm("a", ""), farm("b", ""), farm("c", "")}}},
+		"one after one":  {lists: [][]jobapi.FarmView{{}, {farm("a", "")}, {farm("a", ""), farm("b", "")}}},
+		"gone and back":  {lists: [][]jobapi.FarmView{{farm("a", ""), farm("b", "1m0s")}, {farm("a", ""), farm("b", "")}}},
+		"one for ever":   {lists: [][]jobapi.FarmView{{}, {farm("a", "")}}, fails: []string{"not list b"}},
 		"nobody answers": {fails: []string{"not list a, b", "it starts"}},
 	} {
 		t.Run(name, func(t *testing.T) {
