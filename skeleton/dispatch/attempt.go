@@ -56,7 +56,8 @@ type attempt struct {
 	limit   time.Duration // of the call under way; guarded by runner.mu
 	started atomic.Int64  // last hand-over, as time since taken
 
-	end ending // written by whoever makes the state over
+	end    ending // written by whoever makes the state over
+	spoilt int    // how often the ledger could not take end; of whoever took it from the outbox
 }
 
 // ending is an outcome without its lease.

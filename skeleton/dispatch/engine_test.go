@@ -326,29 +326,47 @@ func TestOutageLosesNothing(t *testing.T) {
 	}
 }
 
-// An outcome the ledger cannot take does not hold up the others.
+// Outcomes the ledger cannot take, more of them than lanes, do not hold up the
+// others. When it can, they are settled; if it never can, the tasks become dead
+// letters without a body.
 func TestSpoiltOutcomeIsSetApart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newStore(20, 20)
-		s.spoilt = "poison"
-		d := start(t, s, func(_ context.Context, task skeleton.Task, _ []byte) skeleton.Call {
-			c := okay
-			if task.Index == 7 {
-				c.Body = []byte("poison")
-			}
-			return c
+	for name, mended := range map[string]bool{"and settled": true, "and given up": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newStore(20, 200)
+				s.spoilt = "poison"
+				d := start(t, s, func(_ context.Context, task skeleton.Task, _ []byte) skeleton.Call {
+					c := okay
+					if task.Index%40 == 7 {
+						c.Body = []byte("poison")
+					}
+					return c
+				})
+				after(time.Second)
+				if n := s.count(skeleton.Done); n != 195 {
+					t.Errorf("%d done", n)
+				}
+				if mended {
+					after(20 * time.Second)
+					s.fault(func() { s.spoilt = "" })
+					after(30 * time.Second)
+					if n := s.count(skeleton.Done); n != 200 {
+						t.Errorf("in the end %d done", n)
+					}
+				} else {
+					after(5 * time.Minute)
+					s.read(func() {
+						for i := 7; i < 200; i += 40 {
+							if r := s.tasks[i]; r.state != skeleton.Dead || r.body != "" || !strings.Contains(r.reason, "cannot be stored") {
+								t.Errorf("%+v", r)
+							}
+						}
+					})
+				}
+				stop(t, d)
+			})
 		})
-		after(20 * time.Second)
-		if n := s.count(skeleton.Done); n != 19 {
-			t.Errorf("%d done", n)
-		}
-		s.fault(func() { s.spoilt = "" })
-		after(10 * time.Second)
-		if n := s.count(skeleton.Done); n != 20 {
-			t.Errorf("in the end %d done", n)
-		}
-		stop(t, d)
-	})
+	}
 }
 
 // A watch that breaks is set up again.

@@ -65,7 +65,8 @@ func (r *runner) gather(b *batch) bool {
 	return r.collect(b)
 }
 
-// collect moves what there is from the outbox to a batch.
+// collect moves what there is from the outbox to a batch. An outcome that could
+// not be settled goes alone.
 func (r *runner) collect(b *batch) bool {
 	clear(b.attempts)
 	clear(b.outcomes)
@@ -74,8 +75,11 @@ func (r *runner) collect(b *batch) bool {
 	defer r.mu.Unlock()
 	b.busy, r.busy = r.busy, 0
 	n, bytes := 0, 0
-	for n < len(r.outbox) && n < ledger.MaxBatch && (n == 0 || bytes+len(r.outbox[n].end.body) <= maxBatchBytes) {
-		bytes += len(r.outbox[n].end.body)
+	for _, a := range r.outbox[:min(len(r.outbox), ledger.MaxBatch)] {
+		bytes += len(a.end.body)
+		if n > 0 && (bytes > maxBatchBytes || a.spoilt > 0 || r.outbox[0].spoilt > 0) {
+			break
+		}
 		n++
 	}
 	b.attempts = append(b.attempts, r.outbox[:n]...)
@@ -92,11 +96,15 @@ func (r *runner) uncollect(b *batch) {
 	r.mu.Unlock()
 }
 
-// settleBatch repeats until the ledger has answered. It returns false when the
-// runner ends: the leases stay held and are reported.
+// settleBatch repeats until the ledger has answered; where it is there but cannot
+// take the batch, the outcomes go one by one. It returns false when the runner
+// ends: the leases stay held and are reported.
 func (r *runner) settleBatch(b *batch) bool {
 	for _, a := range b.attempts {
 		b.outcomes = append(b.outcomes, a.outcome())
+	}
+	if len(b.attempts) == 1 && b.attempts[0].spoilt > 0 {
+		return r.settleEach(b)
 	}
 	retry := backoff{uniform: r.cfg.Uniform}
 	for {
@@ -105,31 +113,89 @@ func (r *runner) settleBatch(b *batch) bool {
 			return true
 		}
 		retry.complain(r.cfg.Log, "cannot settle", err, "farm", r.name, "outcomes", len(b.outcomes))
+		if len(b.attempts) > 0 && r.ctx.Err() == nil && !errors.Is(err, ledger.ErrUnavailable) {
+			return r.settleEach(b)
+		}
 		if !retry.wait(r.ctx.Done()) {
 			return false
-		}
-		if len(b.attempts) > 1 && !errors.Is(err, ledger.ErrUnavailable) {
-			return r.settleEach(b)
 		}
 	}
 }
 
 // settleEach settles one by one, so that an outcome the ledger cannot take does
-// not hold up the others. What fails goes to the end of the outbox.
+// not hold up the others: it is set aside. When the store goes away meanwhile,
+// what is left goes back to the outbox.
 func (r *runner) settleEach(b *batch) bool {
 	for i, a := range b.attempts {
-		one := batch{attempts: []*attempt{a}, outcomes: b.outcomes[i : i+1], busy: b.busy}
-		if err := r.exchange(&one, false); err != nil {
-			r.cfg.Log.Error("an outcome cannot be settled", "farm", r.name, "job", a.lease.Job, "task", a.lease.Index, "error", err)
-			r.mu.Lock()
-			r.outbox = append(r.outbox, a)
-			r.mu.Unlock()
-			continue // with the same busy answers
+		one := batch{attempts: b.attempts[i : i+1], outcomes: b.outcomes[i : i+1], busy: b.busy}
+		err := r.exchange(&one, false)
+		if err != nil && a.spoilt+1 >= maxSpoilt && !errors.Is(err, ledger.ErrUnavailable) {
+			one.outcomes = []ledger.Outcome{a.unsettleable()}
+			if r.exchange(&one, false) == nil {
+				r.cfg.Log.Error("an outcome could not be settled: the task is a dead letter", "farm", r.name, "job", a.lease.Job, "task", a.lease.Index, "error", err)
+				err = nil
+			}
 		}
-		b.busy = 0
+		switch {
+		case err == nil:
+			b.busy = 0
+		case r.ctx.Err() != nil:
+			return false
+		case errors.Is(err, ledger.ErrUnavailable):
+			r.putBack(b, i)
+			retry := backoff{uniform: r.cfg.Uniform}
+			return retry.wait(r.ctx.Done())
+		default:
+			r.setAside(a, err)
+		}
 	}
-	retry := backoff{uniform: r.cfg.Uniform, n: 2}
-	return retry.wait(r.ctx.Done())
+	r.uncollect(b)
+	return true
+}
+
+// Bounds of the pause of an outcome that the ledger cannot take, and how often it
+// is tried before the ledger is offered a dead letter in its place: after two
+// minutes. The outcome itself is always tried first, since the fault may be the
+// ledger's, and mended.
+const (
+	minAside  = 100 * time.Millisecond
+	maxAside  = 30 * time.Second
+	maxSpoilt = 12
+)
+
+// reasonSpoilt is of tasks whose outcome the ledger cannot take.
+const reasonSpoilt = "the outcome cannot be stored"
+
+// setAside lets an outcome wait for its next try, with its lease, but not in the
+// way of the others. It comes back at the end of the outbox.
+func (r *runner) setAside(a *attempt, err error) {
+	if a.spoilt%maxSpoilt == 0 {
+		r.cfg.Log.Error("an outcome cannot be settled", "farm", r.name, "job", a.lease.Job, "task", a.lease.Index, "tries", a.spoilt+1, "error", err)
+	}
+	pause := min(maxAside, minAside<<min(a.spoilt, maxSpoilt))
+	a.spoilt++
+	time.AfterFunc(pause, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.outbox = append(r.outbox, a)
+		poke(r.ended)
+	})
+}
+
+// unsettleable is a dead letter in the place of an outcome that cannot be stored.
+func (a *attempt) unsettleable() ledger.Outcome {
+	o := a.outcome()
+	o.Kind, o.Status, o.Type, o.Body, o.Reason, o.Delay = ledger.Rejected, 0, "", nil, reasonSpoilt, 0
+	return o
+}
+
+// putBack returns a batch to the outbox from its i-th outcome on.
+func (r *runner) putBack(b *batch, i int) {
+	r.mu.Lock()
+	r.outbox = append(r.outbox, b.attempts[i:]...)
+	poke(r.ended)
+	r.mu.Unlock()
+	r.uncollect(b)
 }
 
 // exchange settles, and takes what becomes free if something waits for it.
