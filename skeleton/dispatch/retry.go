@@ -17,9 +17,12 @@ type backoff struct {
 
 func (b *backoff) reset() { b.n = 0 }
 
-// complain logs the first error of a row.
+// complainEvery is about once a minute.
+const complainEvery = 60
+
+// complain logs the first error of a row, and then one now and again.
 func (b *backoff) complain(log *slog.Logger, msg string, err error, args ...any) {
-	if b.n == 0 {
+	if b.n%complainEvery == 0 {
 		log.Warn(msg, append(args, "error", err)...)
 	}
 }
