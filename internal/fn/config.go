@@ -36,8 +36,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// stopTime is the part of WriteTimeout kept for Service.Stop: the platform
-// kills the process when both are over.
+// stopTime is the part of WriteTimeout that calls leave to Service.Stop however
+// long they last: the platform kills the process when both are over.
 func (c Config) stopTime() time.Duration { return min(c.WriteTimeout/5, 5*time.Second) }
 
 // FromEnv reads the configuration from the environment. Durations are whole

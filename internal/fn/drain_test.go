@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -134,6 +135,54 @@ func TestDrainIsBounded(t *testing.T) {
 			t.Errorf("ended after %s, Stop had %s", d, left)
 		}
 	})
+}
+
+// Stop has all the time that calls do not use, so that background work can
+// finish; without any the end comes at once.
+func TestStopHasTheRest(t *testing.T) {
+	for name, c := range map[string]struct{ call, work, left, end time.Duration }{
+		"nothing runs":         {0, 0, 20 * time.Second, 3 * time.Second},
+		"background work":      {0, 15 * time.Second, 20 * time.Second, 18 * time.Second},
+		"a call, then as much": {9 * time.Second, 9 * time.Second, 14 * time.Second, 18 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPipes()
+				ctx, terminate := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() {
+					done <- fn.Serve(ctx, p, fn.Config{WriteTimeout: 20 * time.Second, HealthInterval: 3 * time.Second}, quiet, func(context.Context, *slog.Logger) (*fn.Service, error) {
+						return &fn.Service{
+							Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(c.call) }), // of the bubble's clock
+							Stop: func(ctx context.Context) error {
+								if end, _ := ctx.Deadline(); time.Until(end).Round(time.Second) != c.left {
+									t.Errorf("Stop has %s, want %s", time.Until(end), c.left)
+								}
+								select {
+								case <-ctx.Done():
+									return ctx.Err()
+								case <-time.After(c.work):
+									return nil
+								}
+							},
+						}, nil
+					})
+				}()
+				var call sync.WaitGroup
+				call.Go(func() { p.get(t, "/") })
+				synctest.Wait()
+				begin := time.Now()
+				terminate()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begin).Round(time.Second); took != c.end {
+					t.Errorf("it took %s, want %s", took, c.end)
+				}
+				call.Wait()
+			})
+		})
+	}
 }
 
 // A panic in the middle of an answer must not let it pass for a whole one.

@@ -77,7 +77,8 @@ func run(ctx context.Context, log *slog.Logger, build Build) error {
 
 // Serve runs a service on a listener until ctx ends, then drains: it tells the
 // service, serves on for HealthInterval, lets calls finish, and stops the
-// service, the last two within WriteTimeout. It closes the listener.
+// service, the last two within WriteTimeout: what the calls leave of it is the
+// service's. It closes the listener.
 func Serve(ctx context.Context, l net.Listener, c Config, log *slog.Logger, build Build) error {
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -104,24 +105,26 @@ func Serve(ctx context.Context, l net.Listener, c Config, log *slog.Logger, buil
 	case <-ctx.Done():
 	}
 	h.draining.Store(true)
+	deadline := time.Now().Add(c.HealthInterval + c.WriteTimeout)
 	if s.Drain != nil {
 		s.Drain()
 	}
 	if err == nil {
 		log.Info("draining", "healthcheck_interval", c.HealthInterval, "write_timeout", c.WriteTimeout)
-		err = drain(live, srv, c, served)
+		err = drain(live, srv, c, deadline, served)
 	}
 	if s.Stop == nil {
 		return err
 	}
-	stop, cancel := context.WithTimeout(live, c.stopTime())
+	stop, cancel := context.WithDeadline(live, deadline)
 	defer cancel()
 	return errors.Join(err, s.Stop(stop))
 }
 
 // drain serves on for HealthInterval, so that whoever routes has noticed, then
-// takes no new connection and waits for the calls.
-func drain(ctx context.Context, srv *http.Server, c Config, served <-chan error) error {
+// takes no new connection and waits for the calls, until shortly before the
+// deadline.
+func drain(ctx context.Context, srv *http.Server, c Config, deadline time.Time, served <-chan error) error {
 	wait := time.NewTimer(c.HealthInterval)
 	defer wait.Stop()
 	select {
@@ -129,12 +132,11 @@ func drain(ctx context.Context, srv *http.Server, c Config, served <-chan error)
 	case err := <-served:
 		return err
 	}
-	limit := c.WriteTimeout - c.stopTime()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-c.stopTime()))
 	defer cancel()
 	err := srv.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("calls cut off after %s: %w", limit, err), srv.Close())
+		err = errors.Join(fmt.Errorf("calls cut off after %s: %w", c.WriteTimeout-c.stopTime(), err), srv.Close())
 	}
 	<-served // ErrServerClosed
 	return err
