@@ -46,5 +46,10 @@ func span(seconds float64) string {
 	return digits(seconds) + " s"
 }
 
-// digits writes a number for people.
-func digits(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+// digits writes a number for people, with three digits or as a whole.
+func digits(x float64) string {
+	if x >= 100 && x < 1e6 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}

@@ -1,0 +1,59 @@
+package policy
+
+import "math"
+
+// rate estimates how many tasks arrive a second from now on; unknown where no
+// window has measured anything. Three estimates compete, each good at one thing:
+//
+//   - The level's mean, over all the time since the load last changed, has the least
+//     noise, and it forgets what was before a change.
+//   - The short window sees a drift that is too slow to be declared a change.
+//   - The last interval sees a rise first, but is mostly noise.
+//
+// The level's mean holds while the short window's count agrees with it within two
+// standard deviations of a Poisson count, or while the window still reaches back
+// to before the change; else the short window's rate does. The last interval only
+// raises the estimate: to the rate of which its count N is two standard deviations
+// too many, (N − 2√N) over its length. Example: after 20/s a two-second interval
+// brings 400 tasks; the estimate is (400 − 40)/2 = 180/s before anything else
+// has noticed, while 50 tasks, a common excess, leave it at 20/s.
+//
+// A long window without any arrival is quiet whatever the level says.
+//
+// A farm with more patience than the short window, in seconds, is estimated
+// otherwise: there a job of a thousand tasks is work to be drained, not a stream
+// of five hundred a second. What arrived in the long window and is not waiting
+// any more counts, over at least the patience, and no more than the short window
+// saw. A stream shows in both; where it grows the queue tells, and there is time.
+func rate(o *Observation, patience float64) Maybe {
+	long, short := o.Long.Rate(), o.Short.Rate()
+	switch {
+	case long == 0:
+		return 0
+	case patience > o.Short.Length && long.Known() && short.Known():
+		taken := (o.Long.Arrivals - tasks(o.Waiting)) / max(o.Long.Covered, patience)
+		return Maybe(clip(min(taken, float64(short)), 0, fastest))
+	}
+	estimate := short
+	for _, other := range []Maybe{long, o.Last.Rate()} {
+		if !estimate.Known() {
+			estimate = other
+		}
+	}
+	if level := o.Level; level.Age > 0 && Maybe(level.Rate).Known() {
+		expected := level.Rate * o.Short.Covered
+		if !short.Known() || level.Age < o.Short.Covered || math.Abs(o.Short.Arrivals-expected) <= 2*math.Sqrt(expected) {
+			estimate = Maybe(level.Rate)
+		}
+	}
+	if !estimate.Known() {
+		return Unknown
+	}
+	if n := o.Last.Arrivals; n > 0 && o.Last.Rate().Known() {
+		estimate = max(estimate, Maybe((n-2*math.Sqrt(n))/o.Last.Covered))
+	}
+	return Maybe(clip(float64(estimate), 0, fastest))
+}
+
+// fastest is a rate beyond that of any farm; it only keeps nonsense finite.
+const fastest = 1e9
