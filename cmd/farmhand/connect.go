@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farmhand/internal/problem"
 	"farmhand/platform"
 	"farmhand/skeleton/jobapi/jobclient"
 )
@@ -57,7 +59,26 @@ func (c *connection) with(cmd *cobra.Command, do func(*jobclient.Client) error) 
 	if errors.Is(err, jobclient.ErrUnreachable) {
 		err = fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
 	}
+	speakCommands(err)
 	return err
+}
+
+// speakCommands puts what an API client would do in the words of the command
+// line.
+func speakCommands(err error) {
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return
+	}
+	switch p.Type {
+	case "unknown-job":
+		p.Fix = "farmhand jobs lists them"
+	case "unknown-worker":
+		extra, _ := p.Extra.(map[string]any)
+		list, _ := extra["known"].([]any)
+		known := strings.Trim(fmt.Sprint(list), "[]") // names have no spaces
+		p.Fix = fmt.Sprintf(`known are: %s; a function becomes one by the label farmhand.worker: "true"`, cmp.Or(known, "none"))
+	}
 }
 
 // client connects to the dispatcher.
@@ -66,13 +87,17 @@ func (c *connection) client(cmd *cobra.Command) (*jobclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	u, err := url.Parse(gateway)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
+	}
 	token, err := c.token(gateway)
 	if err != nil {
 		return nil, err
 	}
 	client, err := jobclient.New(strings.TrimSuffix(gateway, "/")+"/function/dispatcher", token)
 	if err != nil {
-		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
+		return nil, err
 	}
 	client.Notify = func(err error, wait time.Duration) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%v; trying again in %s\n", err, wait.Round(time.Millisecond))
@@ -117,7 +142,8 @@ func (c *connection) find(what, given, file string, env ...string) (string, erro
 	}
 	raw, err := os.ReadFile(filepath.Join(c.stateDir(), file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("cannot find %s: start the platform with farmhand up -d, or set %s", what, strings.Join(env, " or "))
+		return "", fmt.Errorf("cannot find %s, no platform runs in %s: start it with farmhand up -d%s, or set %s",
+			what, c.stateDir(), stateHint(c.state), strings.Join(env, " or "))
 	}
 	return strings.TrimSpace(string(raw)), err
 }

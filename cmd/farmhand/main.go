@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,14 +17,17 @@ import (
 // version is set by the linker (-X main.version=…).
 var version = "dev"
 
-// Exit codes.
+// Exit codes; exitHelp explains them.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitPartly      = 3
-	exitRefused     = 4
 	exitInterrupted = 130
 )
+
+const exitHelp = `
+Exit codes: 0 all went well, 1 it failed, 2 the command line is wrong,
+3 partly done (dead or cancelled tasks), 130 interrupted.`
 
 func main() { os.Exit(run(os.Args[1:])) }
 
@@ -52,9 +56,11 @@ func run(args []string) int {
 
 // rootCmd lists the commands; each stands in a file of its name.
 func rootCmd() *cobra.Command {
+	const short = "A task farm on OpenFaaS: post work, get every result exactly once"
 	root := &cobra.Command{
 		Use:           "farmhand",
-		Short:         "A task farm on OpenFaaS: post work, get every result exactly once",
+		Short:         short,
+		Long:          short + ".\n" + exitHelp,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -90,11 +96,20 @@ func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
+// atLeastOne checks a --limit.
+func atLeastOne(limit int) error {
+	if limit < 1 {
+		return usage("--limit %d: want 1 or more", limit)
+	}
+	return nil
+}
+
 // exactly is cobra.ExactArgs with an error that says what is missing.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usage("%s takes %v, got %d arguments; see %s --help", cmd.Name(), names, len(args), cmd.CommandPath())
+			want := strings.Join(append([]string{cmd.CommandPath()}, names...), " ")
+			return usage("want %s, got %d arguments; see %s --help", want, len(args), cmd.CommandPath())
 		}
 		return nil
 	}

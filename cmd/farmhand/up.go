@@ -39,7 +39,7 @@ func upCmd() *cobra.Command {
 		Short: "Run the local platform: gateway, functions as processes, Redis",
 		Example: "  farmhand up -d --stack stack.yml --deploy\n" +
 			"  farmhand up --listen 127.0.0.1:0 --cold-start none",
-		Args: cobra.NoArgs,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Version = version
 			if err := chooseState(&c.State); err != nil {
@@ -273,7 +273,7 @@ func downCmd() *cobra.Command {
 		Use:     "down",
 		Short:   "End the local platform; what is deployed comes back with the next up",
 		Example: "  farmhand down",
-		Args:    cobra.NoArgs,
+		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, err := running(state)
 			if errors.Is(err, platform.ErrNotRunning) {
@@ -315,7 +315,7 @@ func statusCmd() *cobra.Command {
 		Use:     "status",
 		Short:   "Say where the local platform is, what runs on it and what is durable",
 		Example: "  farmhand status --json",
-		Args:    cobra.NoArgs,
+		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, err := running(state)
 			if errors.Is(err, platform.ErrNotRunning) {
