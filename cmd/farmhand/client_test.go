@@ -34,7 +34,7 @@ func TestJobCommands(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setupFarm,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": exitCode, "accepted": awaitAccepted, "newest": newestJob, "followed": awaitFollower, "release": release, "produce": produce,
+			"code": exitCode, "accepted": awaitAccepted, "newest": newestJob, "followed": awaitFollower, "release": release, "replicas": replicas, "produce": produce,
 		},
 	})
 }
@@ -152,6 +152,14 @@ func newestJob(ts *testscript.TestScript, _ bool, args []string) {
 
 // followed: waits until a client asks for results.
 func awaitFollower(ts *testscript.TestScript, _ bool, _ []string) { <-farmOf(ts).follows }
+
+// replicas N: publishes how many the farm has.
+func replicas(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	f := skeleton.Farm{Name: apitest.Worker, Settings: skeleton.DefaultSettings(), Ready: n, Target: n}
+	ts.Check(farmOf(ts).store.PublishRoster(context.Background(), skeleton.Roster{Farms: []skeleton.Farm{f}}))
+}
 
 // release: lets the held tasks go.
 func release(ts *testscript.TestScript, _ bool, _ []string) { close(farmOf(ts).release) }

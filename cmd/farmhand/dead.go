@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"farmhand/internal/problem"
 	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/jobapi/jobclient"
 	"farmhand/skeleton/ledger"
@@ -18,6 +21,9 @@ func deadCmd() *cobra.Command {
 		Use: "dead WORKER", Short: "List a farm's dead letters and why they died", Args: exactly("WORKER"),
 		Example: "  farmhand dead thumbnail",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := atLeastOne(limit); err != nil {
+				return err
+			}
 			return c.with(cmd, func(client *jobclient.Client) error {
 				list := jobapi.DeadList{Dead: []ledger.DeadLetter{}}
 				for after := ""; len(list.Dead) < limit; {
@@ -34,7 +40,7 @@ func deadCmd() *cobra.Command {
 					w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
 					fmt.Fprintln(w, "REF\tJOB\tTASK\tDIED\tATTEMPTS\tREASON")
 					for _, d := range list.Dead {
-						fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.120s\n", d.Ref, d.Job, d.Index, d.Died.Local().Format("15:04:05"), d.Attempts, d.Reason)
+						fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", d.Ref, d.Job, d.Index, d.Died.Local().Format(timeFormat), d.Attempts, why(d))
 					}
 					_ = w.Flush() // standard output
 				})
@@ -44,6 +50,18 @@ func deadCmd() *cobra.Command {
 	c.flags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most")
 	return cmd
+}
+
+// why a task died, on one line: what a worker says in a problem document is
+// read out of it.
+func why(d ledger.DeadLetter) string {
+	var p problem.Problem
+	reason := d.Reason
+	if json.Unmarshal([]byte(d.Answer), &p) == nil && p.Detail != "" {
+		what, _, _ := strings.Cut(reason, ": {")
+		reason = what + ": " + p.Error()
+	}
+	return strings.Join(strings.Fields(reason), " ")
 }
 
 func redriveCmd() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +30,23 @@ func (f *follow) flags(cmd *cobra.Command) {
 
 func (f *follow) wanted() bool { return f.wait || f.out != "" }
 
+// check makes the folder before any work is posted.
+func (f *follow) check() error {
+	if f.out == "" {
+		return nil
+	}
+	if st, err := os.Stat(f.out); err == nil && !st.IsDir() {
+		return usage("--out %s: it is a file; name a folder", f.out)
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return usage("--out: %v", err)
+	}
+	return nil
+}
+
 // run follows a job to its end. files are those it was made of, one a task.
 func (f *follow) run(cmd *cobra.Command, c *connection, client *jobclient.Client, job string, files []string) error {
-	err := f.take(cmd, client, job, files)
+	n, err := f.take(cmd, client, job, files)
 	if interrupted(cmd.Context()) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped following; the job goes on. Its results: farmhand job '%s' %s\n", job, f.again())
 		return &exitError{code: exitInterrupted}
@@ -39,39 +54,51 @@ func (f *follow) run(cmd *cobra.Command, c *connection, client *jobclient.Client
 	if err != nil {
 		return err
 	}
-	return f.summary(cmd, c, client, job)
+	return f.summary(cmd, c, client, job, n)
 }
 
-// take prints or saves the results until there are no more.
-func (f *follow) take(cmd *cobra.Command, client *jobclient.Client, job string, files []string) error {
+// take prints or saves the results until there are no more, and counts them.
+func (f *follow) take(cmd *cobra.Command, client *jobclient.Client, job string, files []string) (n int, err error) {
 	ctx := cmd.Context()
 	j, err := client.Job(ctx, job)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	f.idle(cmd, client, j)
 	handle, done := f.printer(cmd), func() error { return nil }
 	if f.out != "" {
-		s, err := newSaver(f.out, job, files)
-		if err != nil {
-			return err
+		s := newSaver(f.out, job, files)
+		handle, done = s.save, func() error {
+			fmt.Fprintln(cmd.ErrOrStderr(), s.told())
+			return s.close()
 		}
-		handle, done = s.save, s.close
 	}
 	bar := newProgress(cmd.ErrOrStderr(), "results", j.Total)
 	query := jobclient.Query{Ordered: f.ordered, Follow: true, Ack: f.out != "" && !f.keep}
 	_, _, err = client.Results(ctx, job, query, func(r jobapi.Result) error {
 		bar.add(1)
+		n++
 		return handle(r)
 	})
 	bar.finish()
 	if cerr := done(); err == nil {
 		err = cerr
 	}
-	return err
+	return n, err
+}
+
+// idle tells who waits for results why there may be none for long.
+func (f *follow) idle(cmd *cobra.Command, client *jobclient.Client, j jobapi.JobView) {
+	if j.Pending == 0 {
+		return
+	}
+	if farm, err := client.Farm(cmd.Context(), j.Worker); err == nil && farm.Ready == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "worker %s has 0 ready replicas: the tasks wait for one\n", j.Worker)
+	}
 }
 
 // summary tells how the job went, also by the exit code.
-func (f *follow) summary(cmd *cobra.Command, c *connection, client *jobclient.Client, job string) error {
+func (f *follow) summary(cmd *cobra.Command, c *connection, client *jobclient.Client, job string, n int) error {
 	j, err := client.Job(cmd.Context(), job)
 	if err != nil {
 		return err
@@ -82,6 +109,9 @@ func (f *follow) summary(cmd *cobra.Command, c *connection, client *jobclient.Cl
 		}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d done, %d dead, %d cancelled of %d\n", j.ID, j.Done, j.Dead, j.Cancelled, j.Total)
+	if gone := j.Done + j.Dead - n; gone > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d results are gone: they were taken before with --out, which without --keep leaves none on the server\n", gone)
+	}
 	if j.Dead > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Why they died: farmhand dead %s; again: farmhand redrive %s --all\n", j.Worker, j.Worker)
 	}

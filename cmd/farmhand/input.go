@@ -163,6 +163,9 @@ func (in *input) next(ctx context.Context) (piece, error) {
 
 func (in *input) nextWhole() (piece, error) {
 	body, err := io.ReadAll(io.LimitReader(in.whole, maxLine+1))
+	if err == nil && len(body) == 0 {
+		return piece{}, errNothing
+	}
 	if err == nil && len(body) > maxLine {
 		err = fmt.Errorf("the task is larger than %d MB", maxLine>>20)
 	}

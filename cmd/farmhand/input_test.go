@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"farmhand/skeleton/ledger"
 )
 
 // numbers are n lines of JSON, some of them long, with empty lines between.
@@ -119,10 +121,53 @@ func TestFilesInPieces(t *testing.T) {
 }
 
 func TestSaveNames(t *testing.T) {
-	got := saveNames([]string{"a/cat.jpg", "b/cat.png", "b/Cat.gif", "errors.txt", ".env", "x/no-extension", "a/cat-2.jpg"})
-	want := []string{"cat", "cat-2", "Cat-3", "errors-2", ".env", "no-extension", "cat-2-2"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+	for _, c := range []struct{ files, want []string }{
+		{[]string{"a/cat.jpg", "b/cat.jpg", "b/CAT.jpg", "cat.gif"}, []string{"cat.jpg", "cat-2.jpg", "CAT-3.jpg", "cat.gif"}},
+		{[]string{"errors.ndjson", "errors", "errors.txt"}, []string{"errors-2.ndjson", "errors-3", "errors.txt"}},
+		{[]string{".env", "a/.env", "no-extension", "cat-2.jpg", "a/cat-2.jpg"}, []string{".env", ".env-2", "no-extension", "cat-2.jpg", "cat-2-2.jpg"}},
+		// Only an extension added to one of them would make these the same.
+		{[]string{"cat", "cat.jpg"}, []string{"cat", "cat-2.jpg"}},
+		{[]string{"cat.gif.jpg", "cat.gif"}, []string{"cat.gif.jpg", "cat-2.gif"}},
+	} {
+		if got := saveNames(c.files); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.files, got, c.want)
+		}
+	}
+}
+
+func TestFileName(t *testing.T) {
+	for _, c := range []struct{ name, media, want string }{
+		{"hills.jpg", "image/jpeg", "hills.jpg"},
+		{"hills.JPEG", "image/jpeg", "hills.JPEG"},
+		{"hills.gif", "image/jpeg", "hills.gif.jpg"},
+		{"a.txt", "text/plain; charset=utf-8", "a.txt"},
+		{"a.bin", "", "a.bin"},
+		{"a.strange", "", "a.strange.bin"},
+		{"task-000001", "application/json", "task-000001.json"},
+		{"v1.2", "nonsense", "v1.2.bin"},
+	} {
+		if got := fileName(c.name, c.media); got != c.want {
+			t.Errorf("%s of %q: %s, want %s", c.name, c.media, got, c.want)
+		}
+	}
+}
+
+// A dead letter's reason is what the worker's problem document says.
+func TestWhy(t *testing.T) {
+	answer := `{"type":"bad-task","status":422,"detail":"the task does not have this field","field":"rate","fix":"add it"}`
+	for _, c := range []struct {
+		letter ledger.DeadLetter
+		want   string
+	}{
+		{ledger.DeadLetter{Reason: "the worker refuses the task (422): " + answer, Answer: answer + "\n"},
+			"the worker refuses the task (422): rate: the task does not have this field (add it)"},
+		{ledger.DeadLetter{Reason: "worker lost"}, "worker lost"},
+		{ledger.DeadLetter{Reason: "the worker failed (500): a\n\tb", Answer: "a\n\tb"}, "the worker failed (500): a b"},
+		{ledger.DeadLetter{Reason: `the worker failed (500): {"a":1}`, Answer: `{"a":1}`}, `the worker failed (500): {"a":1}`},
+	} {
+		if got := why(c.letter); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 

@@ -13,15 +13,17 @@ import (
 	"farmhand/skeleton/jobapi"
 )
 
-// saver writes results into a folder: each under the name of its input, with
-// the extension of its own type. What died goes to errors.ndjson. A result has
-// the same name however often the job is followed.
+// saver writes results into a folder: each under the name of its input, to
+// which the extension of its own type is added where that is another. What died
+// goes to errors.ndjson. A result has the same name however often the job is
+// followed.
 type saver struct {
 	dir    string
 	job    string
 	names  []string
 	failed map[int]bool // tasks of the job that errors.ndjson has
 	errors *os.File
+	saved  int
 }
 
 const errorsFile = "errors.ndjson"
@@ -36,31 +38,56 @@ type deadTask struct {
 	Attempt int    `json:"attempt"`
 }
 
-func newSaver(dir, job string, files []string) (*saver, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	return &saver{dir: dir, job: job, names: saveNames(files)}, nil
+func newSaver(dir, job string, files []string) *saver {
+	return &saver{dir: dir, job: job, names: saveNames(files)}
 }
 
-// saveNames are the names of results without extension: those of the files,
-// with a number where two would collide, also where case does not count.
+// told says what was saved.
+func (s *saver) told() string {
+	text := fmt.Sprintf("%d files saved in %s", s.saved, s.dir)
+	if s.errors != nil {
+		text += "; what died is in " + filepath.Join(s.dir, errorsFile)
+	}
+	return text
+}
+
+// saveNames are the names of results: those of the files, with a number where
+// two would collide, also where case does not count, or once an extension is
+// added to one of them.
 func saveNames(files []string) []string {
 	names := make([]string, len(files))
-	taken := map[string]bool{"errors": true}
+	whole := map[string]bool{errorsFile: true}          // names that are given
+	stems := map[string]bool{trimExt(errorsFile): true} // and what they extend
 	for i, file := range files {
-		base := filepath.Base(file)
-		name := strings.TrimSuffix(base, filepath.Ext(base))
-		if name == "" {
-			name = base
+		name := filepath.Base(file)
+		stem, ext := trimExt(name), filepath.Ext(name)
+		if stem == "" {
+			stem, ext = name, ""
 		}
-		for stem, n := name, 2; taken[strings.ToLower(name)]; n++ {
-			name = fmt.Sprintf("%s-%d", stem, n)
+		clash := func() bool {
+			key := strings.ToLower(name)
+			return whole[key] || stems[key] || whole[trimExt(key)]
 		}
-		taken[strings.ToLower(name)] = true
+		for n := 2; clash(); n++ {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
+		}
+		whole[strings.ToLower(name)], stems[trimExt(strings.ToLower(name))] = true, true
 		names[i] = name
 	}
 	return names
+}
+
+func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
+
+// fileName is the name of a result of the type.
+func fileName(name, media string) string {
+	own, ext := filepath.Ext(name), extension(media)
+	base, _, _ := mime.ParseMediaType(media)
+	known, _, _ := mime.ParseMediaType(mime.TypeByExtension(own))
+	if own != "" && (strings.EqualFold(own, ext) || base != "" && base == known) {
+		return name
+	}
+	return name + ext
 }
 
 func (s *saver) save(r jobapi.Result) error {
@@ -75,7 +102,11 @@ func (s *saver) save(r jobapi.Result) error {
 	if r.Body != nil {
 		body = r.Body
 	}
-	return writeFile(filepath.Join(s.dir, name+extension(r.Type)), body, 0o644)
+	if err := writeFile(filepath.Join(s.dir, fileName(name, r.Type)), body, 0o644); err != nil {
+		return err
+	}
+	s.saved++
+	return nil
 }
 
 func (s *saver) fail(r jobapi.Result) error {

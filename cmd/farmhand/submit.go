@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,8 @@ func submitCmd() *cobra.Command {
 		Long: `Post work to a farm. Each file is a task, folders are walked; "-" or nothing
 reads standard input: one task, or with --ndjson one JSON task a line. The input
 is sent in pieces. A submission that is cut off goes on with --resume JOB: what
-the job has is left out, and no task is posted twice.`,
+the job has is left out, and no task is posted twice.
+` + exitHelp,
 		Example: `  farmhand submit thumbnail pictures/ --out thumbs
   generate-sweep | farmhand submit montecarlo --ndjson --wait
   farmhand submit thumbnail pictures/ --resume thumbnail~01ARZ3NDEKTSV4RRFFQ69G5FAV`,
@@ -36,6 +39,9 @@ the job has is left out, and no task is posted twice.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.worker, s.inputs = args[0], args[1:]
+			if err := s.follow.check(); err != nil {
+				return err
+			}
 			return s.conn.with(cmd, func(client *jobclient.Client) error { return s.run(cmd, client) })
 		},
 	}
@@ -78,6 +84,8 @@ type submit struct {
 	job   string   // once there is one
 	files []string // all of them, where each task is a file
 	sent  int      // tasks the job has
+
+	closed bool // the job to resume takes nothing more
 }
 
 func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
@@ -86,6 +94,7 @@ func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
 		r := readRecord(s.conn.stateDir(), s.resume)
 		s.inputs, s.ndjson, s.media = r.Inputs, r.NDJSON || s.ndjson, r.Type
 	}
+	s.hint(cmd)
 	in, err := openInput(cmd.InOrStdin(), s.inputs, s.ndjson, s.media)
 	if err != nil {
 		return err
@@ -93,9 +102,9 @@ func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
 	defer in.close()
 	s.files = in.files
 	if s.resume != "" {
-		err = s.goOn(ctx, client, in)
+		err = s.goOn(cmd, client, in)
 	}
-	if err == nil {
+	if err == nil && !s.closed {
 		err = s.send(cmd, client, in)
 	}
 	if err != nil {
@@ -110,8 +119,20 @@ func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
 	}
 	return s.conn.print(cmd, j, func() {
 		fmt.Fprintln(cmd.OutOrStdout(), j.ID)
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d tasks accepted. Results: farmhand job '%s' --wait (or --out FOLDER)\n", j.Total, j.ID)
+		if !s.closed {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d tasks accepted. ", j.Total)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "Results: farmhand job '%s' --wait (or --out FOLDER)\n", j.ID)
 	})
+}
+
+// hint wonders at lines that are posted as one task.
+func (s *submit) hint(cmd *cobra.Command) {
+	for _, path := range s.inputs {
+		if ext := filepath.Ext(path); !s.ndjson && (ext == ".ndjson" || ext == ".jsonl") {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is posted as one task; with --ndjson each of its lines is one\n", path)
+		}
+	}
 }
 
 // cutOff says how to go on.
@@ -134,7 +155,8 @@ func (s *submit) cutOff(cmd *cobra.Command, err error) error {
 
 // goOn finds out what the job to resume has. Its files are those of the first
 // run, whatever the folders hold by now.
-func (s *submit) goOn(ctx context.Context, client *jobclient.Client, in *input) error {
+func (s *submit) goOn(cmd *cobra.Command, client *jobclient.Client, in *input) error {
+	ctx := cmd.Context()
 	j, err := client.Job(ctx, s.resume)
 	if err != nil {
 		return err
@@ -143,6 +165,12 @@ func (s *submit) goOn(ctx context.Context, client *jobclient.Client, in *input) 
 		return usage("job %s is one of worker %s", j.ID, j.Worker)
 	}
 	r := readRecord(s.conn.stateDir(), j.ID)
+	if s.closed = j.State != "open"; s.closed {
+		if err := s.nothingNew(ctx, in, j, r.Files); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "job %s is closed with %d tasks: nothing is posted\n", j.ID, j.Total)
+	}
 	if s.files != nil && r.Files != nil {
 		s.files, in.files = r.Files, r.Files
 	}
@@ -152,11 +180,31 @@ func (s *submit) goOn(ctx context.Context, client *jobclient.Client, in *input) 
 	}
 	maps.Copy(options, s.options)
 	s.options, s.job, s.sent = options, j.ID, j.Total
-	if j.State != "open" { // it has everything
-		*in = input{stop: in.stop, open: in.open}
+	if s.closed {
 		return nil
 	}
 	return in.skip(ctx, j.Total)
+}
+
+// nothingNew refuses input that a closed job does not have, as far as that can
+// be known. files are those it was made of, if known.
+func (s *submit) nothingNew(ctx context.Context, in *input, j jobapi.JobView, files []string) error {
+	closed := fmt.Errorf("job %s is closed with %d tasks and takes no more: nothing is posted", j.ID, j.Total)
+	if in.files != nil && files != nil {
+		for i, file := range absolute(in.files) {
+			if !slices.Contains(files, file) {
+				return fmt.Errorf("%w, and it does not have %s", closed, in.files[i])
+			}
+		}
+		return nil
+	}
+	if err := in.skip(ctx, j.Total); err != nil {
+		return fmt.Errorf("%w; %w", closed, err)
+	}
+	if _, err := in.next(ctx); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w, and the input holds more", closed)
+	}
+	return nil
 }
 
 // send posts the pieces of the input: the first makes the job, the others are
@@ -211,6 +259,7 @@ func (s *submit) first(cmd *cobra.Command, client *jobclient.Client, in *input, 
 	fmt.Fprintf(cmd.ErrOrStderr(), "job %s (durability: %s)\n", s.job, answer.Durability)
 	s.remember(cmd)
 	if answer.Repeated && s.key != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "repeated: this submission was already accepted")
 		return answer.Job.State != "open", s.after(cmd.Context(), in, p, answer)
 	}
 	return p.last, nil
