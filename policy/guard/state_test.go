@@ -58,7 +58,7 @@ func TestZeroState(t *testing.T) {
 	for range 3 {
 		w.after(tick)
 	}
-	if w.wish.Hold = false; w.after(time.Second).Hold {
+	if w.wish.Hold = false; w.after(tick).Hold {
 		t.Errorf("not taken although a token is back: %+v", w.out)
 	}
 }
