@@ -27,6 +27,8 @@ type runner struct {
 	wake    chan struct{} // something may be taken
 	ended   chan struct{} // something may be settled
 	empty   chan struct{} // nothing is held any more
+	stopped chan struct{} // closed: a stop has ended
+	once    sync.Once     // closes stopped
 	alarm   alarm
 	waiting atomic.Int64 // tasks in the queue when the ledger last told
 
@@ -45,7 +47,7 @@ type runner struct {
 
 func startRunner(cfg Config, f skeleton.Farm) *runner {
 	r := &runner{cfg: cfg, name: f.Name, ledger: cfg.Store.Farm(f.Name), drained: make(chan struct{}),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), empty: make(chan struct{}, 1), stopped: make(chan struct{})}
 	r.farm.Store(&f)
 	r.ctx, r.end = context.WithCancel(context.Background())
 	r.loops.Go(func() {

@@ -49,6 +49,7 @@ func (r *runner) stop(ctx context.Context) int {
 	r.end()
 	r.alarm.stop()
 	r.loops.Wait()
+	r.once.Do(func() { close(r.stopped) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.held)
@@ -65,7 +66,8 @@ func (r *runner) patience(ctx context.Context) (<-chan struct{}, func()) {
 	return ctx.Done(), cancel
 }
 
-// emptied waits until nothing is held, or until done is closed.
+// emptied waits until nothing is held, or another stop has ended, or until done is
+// closed.
 func (r *runner) emptied(done <-chan struct{}, cancel func()) bool {
 	defer cancel()
 	for {
@@ -77,6 +79,8 @@ func (r *runner) emptied(done <-chan struct{}, cancel func()) bool {
 			if n == 0 {
 				return true
 			}
+		case <-r.stopped:
+			return true
 		case <-done:
 			return false
 		}

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,8 +37,44 @@ func TestStopDrains(t *testing.T) {
 		if n := s.count(skeleton.Done); n != 4 {
 			t.Errorf("%d done", n)
 		}
-		stop(t, d) // twice is fine
 	})
+}
+
+// Stopping twice is fine: the second stop ends with the first, also when both are
+// under way at once, and says the same.
+func TestStopTwice(t *testing.T) {
+	for name, down := range map[string]bool{"all is settled": false, "leases are left": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newStore(3, 3)
+				d := start(t, s, takes(7*time.Second))
+				after(time.Second)
+				s.fault(func() { s.down = down })
+				begin := time.Now()
+				end := func(limit, least, most time.Duration) {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					if err := d.Stop(ctx); (err != nil) != down {
+						t.Errorf("a stop of at most %s: %v", limit, err)
+					}
+					if took := time.Since(begin); took < least || took > most {
+						t.Errorf("a stop of at most %s ended after %s", limit, took)
+					}
+				}
+				least, most := 6*time.Second, 6*time.Second
+				if down {
+					least, most = 10*time.Second, 10*time.Second
+				}
+				var stops sync.WaitGroup
+				for _, limit := range []time.Duration{10 * time.Second, time.Hour} {
+					stops.Go(func() { end(limit, least, most) })
+				}
+				stops.Wait()
+				begin = time.Now()
+				end(time.Hour, 0, 0)
+			})
+		})
+	}
 }
 
 // What outlasts a stop is cut off in time to say so: it counts as lost and is
