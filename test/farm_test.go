@@ -176,7 +176,7 @@ func (f *farm) ready(n int) {
 	f.t.Helper()
 	until(f.t, patience, fmt.Sprintf("%d workers ready", n), func() bool {
 		v, err := f.client.Farm(f.t.Context(), "worker")
-		return err == nil && v.Ready == n && v.Target == n && v.Missing == 0
+		return err == nil && v.Ready == n && v.Target == n && v.Missing == ""
 	})
 }
 

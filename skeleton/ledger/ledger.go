@@ -39,7 +39,8 @@ var (
 	ErrFull        = errors.New("ledger: queue full")           // the farm's waiting tasks or bytes: try again later
 	ErrTooLarge    = errors.New("ledger: submission too large") // larger than an empty queue takes: send pieces
 	ErrGone        = errors.New("ledger: stage is gone")        // swept because its client was silent too long
-	ErrExists      = errors.New("ledger: job exists")           // job id taken by another submission
+	ErrRef         = errors.New("ledger: no reference to a task")
+	ErrExists      = errors.New("ledger: job exists") // job id taken by another submission
 	ErrSchema      = errors.New("ledger: schema is newer than this program")
 )
 
@@ -205,7 +206,8 @@ type Stage interface {
 	// ErrTooLarge: the limits of the farm; ErrGone.
 	Add(ctx context.Context, tasks []skeleton.NewTask) error
 	// Commit makes all tasks visible at once. A repeated Submission.Key commits
-	// nothing and returns the first receipt with Repeated set.
+	// nothing and returns the first receipt with Repeated set. A Commit whose
+	// answer was lost may be called again: it returns the same receipt.
 	Commit(ctx context.Context) (Receipt, error)
 	// Abort forgets the stage. After Commit it does nothing.
 	Abort(ctx context.Context) error
@@ -225,7 +227,7 @@ type Query struct {
 	Cursor   int  // 0, or Page.Next of an earlier call
 	Limit    int  // results (1,000)
 	MaxBytes int  // stop after this many bytes of bodies, but return one (8 MB)
-	Ordered  bool // by index; else as they were finished
+	Ordered  bool // by index; else as they were finished. What is redriven behind an acknowledged cursor comes only in the latter
 }
 
 // Page is a stretch of results.
@@ -355,7 +357,8 @@ type Gauges struct {
 	Factor     float64 // the window's factor f
 	QueueBytes int
 	KeptBytes  int
-	Late       int // decided late so far
+	Late       int // ended late so far; a dead one with a due is late
+	Timed      int // ended so far with a due: those that could be late
 	Refused    int // outcomes refused because of an old fence
 	Lapsed     int // leases that lapsed
 	Blocked    string

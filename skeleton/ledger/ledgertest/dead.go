@@ -79,8 +79,25 @@ var deadTests = []test{
 		b.equal("redriven", n, 1)
 		b.counts(ledger.Counts{Submitted: 4, Waiting: 1, Leased: 3})
 	}},
+	{name: "what a reader in order is past and was redriven stands at the end", fn: func(b *bench) {
+		id := b.submit(tasks("x", 3, attempts(1))...)
+		leases := b.takes("x0 x1 x2")
+		b.settles("done", ledger.Outcome{Kind: ledger.Success}, leases[0], leases[2])
+		b.settles("dead", ledger.Outcome{Kind: ledger.Failed}, leases[1])
+		b.must(b.l.Acknowledge(b.ctx, id, true, 3))
+		b.equal("left", len(b.page(id, ledger.Query{Ordered: true}).Results), 0)
+		_, err := b.l.Redrive(b.ctx, nil, 1)
+		b.must(err)
+		b.settles("done", ledger.Outcome{Kind: ledger.Success}, b.takes("x1")...)
+		b.equal("in order", indexes(b.page(id, ledger.Query{Ordered: true})), "")
+		b.equal("as finished", indexes(b.page(id, ledger.Query{})), "1")
+	}},
+	{name: "a reference that is none is refused", fn: func(b *bench) {
+		_, err := b.l.Redrive(b.ctx, []string{"bogus"}, 0)
+		b.fails(ledger.ErrRef, err)
+	}},
 	{name: "a redriven task may die again", fn: func(b *bench) {
-		id := b.submit(tasks("x", 1, attempts(1))...)
+		id := b.submit(tasks("x", 1, attempts(1), deadline(time.Hour))...)
 		for i := range 3 {
 			b.settles("dead", ledger.Outcome{Kind: ledger.Failed}, b.one())
 			b.equal("attempts", b.letter().Attempts, 1)

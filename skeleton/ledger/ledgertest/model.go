@@ -151,7 +151,7 @@ func (m *model) check() {
 	}
 	g, err := m.l.Gauges(m.ctx)
 	m.must(err)
-	want := ledger.Gauges{Counts: m.ref.counts(), Live: len(m.ref.held()), Window: m.ref.window, Factor: 1, Late: m.ref.late,
+	want := ledger.Gauges{Counts: m.ref.counts(), Live: len(m.ref.held()), Window: m.ref.window, Factor: 1, Late: m.ref.late, Timed: m.ref.timed,
 		Refused: m.ref.refused, Lapsed: m.ref.lapsed, Beats: map[string]time.Duration{}}
 	want.QueueBytes, want.KeptBytes = m.ref.bytes()
 	if want.Waiting > 0 && want.KeptBytes >= m.ref.limits.KeptBytes {

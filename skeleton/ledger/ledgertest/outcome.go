@@ -78,9 +78,9 @@ var outcomeTests = []test{
 		b.equal("letter", []any{d.Job, d.Index, d.Reason, d.Status, d.Attempts, d.Lost, d.Answer},
 			[]any{id, 0, "the worker failed (500)", 500, 3, 0, "trace"})
 		r := b.results(id, false)[0]
-		b.equal("result", []any{r.State, r.Reason, r.Status, r.Attempt, string(r.Body), r.Late}, []any{skeleton.Dead, d.Reason, 500, 3, "trace", true})
+		b.equal("result", []any{r.State, r.Reason, r.Status, r.Attempt, string(r.Body), r.Late}, []any{skeleton.Dead, d.Reason, 500, 3, "trace", false})
 		j := b.job(id)
-		b.equal("job", []any{j.Dead, j.Late, j.Pending(), j.Ended.IsZero()}, []any{1, 1, 0, false})
+		b.equal("job", []any{j.Dead, j.Late, j.Pending(), j.Ended.IsZero()}, []any{1, 0, 0, false})
 	}},
 	{name: "a failure without delay waits at once", fn: func(b *bench) {
 		b.submit(task("x"))
@@ -152,7 +152,7 @@ var outcomeTests = []test{
 		b.advance(6 * time.Second)
 		b.settles("done", ledger.Outcome{Kind: ledger.Success}, leases[1:]...)
 		list := b.results(id, true)
-		b.equal("late", []any{list[0].Late, list[1].Late, b.job(id).Late, b.gauges().Late}, []any{false, true, 1, 1})
+		b.equal("late", []any{list[0].Late, list[1].Late, b.job(id).Late, b.gauges().Late, b.gauges().Timed}, []any{false, true, 1, 1, 2})
 	}},
 	{name: "exchange settles, then takes", fn: func(b *bench) {
 		b.window(2)

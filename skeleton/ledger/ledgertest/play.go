@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -162,13 +163,15 @@ func (m *model) someLeases(max int) (list []*refLease) {
 	return list
 }
 
-// outcomes draws how leases end. Results come last: in which order a ledger
-// takes results and other outcomes of one call is left to it.
+// outcomes draws how leases end. Results come first and by ref: in which order a
+// ledger takes the outcomes of one call is left to it.
 func (m *model) outcomes() (outcomes []ledger.Outcome, leases []*refLease) {
 	kinds := []ledger.Kind{ledger.Success, ledger.Success, ledger.Success, ledger.Failed, ledger.TimedOut, ledger.Lost, ledger.Rejected, ledger.Released}
 	var done []ledger.Outcome
 	var doneLeases []*refLease
-	for _, l := range m.someLeases(8) {
+	list := m.someLeases(8)
+	slices.SortFunc(list, func(a, b *refLease) int { return strings.Compare(a.Ref, b.Ref) })
+	for _, l := range list {
 		o := ledger.Outcome{Lease: l.Lease, Kind: pick(m.T, "kind", kinds), Status: 200, Body: make([]byte, rapid.IntRange(0, 6).Draw(m.T, "answer"))}
 		if o.Kind == ledger.Success {
 			o.Service, o.Waited = 3*time.Second, time.Second
@@ -179,7 +182,7 @@ func (m *model) outcomes() (outcomes []ledger.Outcome, leases []*refLease) {
 		o.Delay = pick(m.T, "delay", []time.Duration{0, grain, 2 * grain})
 		outcomes, leases = append(outcomes, o), append(leases, l)
 	}
-	return append(outcomes, done...), append(leases, doneLeases...)
+	return append(done, outcomes...), append(doneLeases, leases...)
 }
 
 func (m *model) settle() {

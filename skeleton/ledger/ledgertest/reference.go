@@ -46,16 +46,17 @@ type refReceipt struct {
 }
 
 type reference struct {
-	now                   time.Duration
-	limits                ledger.Limits
-	window                int
-	jobs                  []*refJob // oldest first
-	rings                 [skeleton.Classes][]string
-	waiting               []*refTask
-	keys                  map[string]bool
-	receipts              map[string]refReceipt
-	seq                   int
-	late, refused, lapsed int
+	now             time.Duration
+	limits          ledger.Limits
+	window          int
+	jobs            []*refJob // oldest first
+	rings           [skeleton.Classes][]string
+	waiting         []*refTask
+	keys            map[string]bool
+	receipts        map[string]refReceipt
+	seq             int
+	late, timed     int
+	refused, lapsed int
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -183,11 +184,22 @@ func (r *reference) lose(t *refTask, delay time.Duration) {
 }
 
 func (r *reference) die(t *refTask, reason string, status, answer int) {
+	late := r.decide(t, t.due < never)
 	t.state, t.died = skeleton.Dead, r.now
 	t.job.stream = append(t.job.stream, &refResult{task: t, state: skeleton.Dead, body: answer, reason: reason, attempt: t.failures,
-		lost: t.lost, late: true, sojourn: r.now - t.accepted, finished: r.now, status: status})
-	t.job.late++
-	r.late++
+		lost: t.lost, late: late, sojourn: r.now - t.accepted, finished: r.now, status: status})
+}
+
+// decide counts a task with a due that ended. It returns late.
+func (r *reference) decide(t *refTask, late bool) bool {
+	if t.due < never {
+		r.timed++
+	}
+	if late {
+		t.job.late++
+		r.late++
+	}
+	return late
 }
 
 // settle returns the verdict.
@@ -201,14 +213,10 @@ func (r *reference) settle(o ledger.Outcome, l *refLease) ledger.Verdict {
 	switch {
 	case t.state == skeleton.Cancelled:
 	case o.Kind == ledger.Success:
-		late := r.now > t.due
+		late := r.decide(t, r.now > t.due)
 		t.state = skeleton.Done
 		t.job.stream = append(t.job.stream, &refResult{task: t, state: skeleton.Done, body: len(o.Body), attempt: t.failures + 1, lost: t.lost,
 			late: late, wait: l.taken - t.accepted + o.Waited, service: o.Service, sojourn: r.now - t.accepted, finished: r.now, status: o.Status})
-		if late {
-			t.job.late++
-			r.late++
-		}
 	case o.Kind == ledger.Released:
 		r.wait(t)
 	case o.Kind == ledger.Lost:

@@ -173,6 +173,20 @@ var submitTests = []test{
 		b.equal("tasks", r.Tasks, 2*ledger.MaxBatch)
 		b.counts(ledger.Counts{Submitted: 2 * ledger.MaxBatch, Waiting: 2 * ledger.MaxBatch})
 	}},
+	{name: "a commit whose answer was lost is called again", fn: func(b *bench) {
+		open := skeleton.Job{ID: b.id(), Open: true}
+		for i, sub := range []ledger.Submission{{Job: open}, {Job: open, Append: true}, {Job: skeleton.Job{ID: b.id()}, Key: "k"}} {
+			s, err := b.l.Stage(b.ctx, sub)
+			b.must(err)
+			b.must(s.Add(b.ctx, tasks("x", 3)))
+			first, err := s.Commit(b.ctx)
+			b.must(err)
+			again, err := s.Commit(b.ctx)
+			b.must(err)
+			b.equal("receipt", again, first)
+			b.counts(ledger.Counts{Submitted: 3 * (i + 1), Waiting: 3 * (i + 1)})
+		}
+	}},
 	{name: "submissions at the same time are each whole", fn: func(b *bench) {
 		errs := make(chan error)
 		const n, each = 16, 25

@@ -101,7 +101,7 @@ func (f *farm) Dead(ctx context.Context, after string, limit int) (letters []led
 func (f *farm) Redrive(ctx context.Context, refs []string, limit int) (n int, err error) {
 	for _, ref := range refs {
 		if _, _, ok := parseRef(ref); !ok {
-			return 0, fmt.Errorf("memledger: %q is no reference to a task", ref)
+			return 0, fmt.Errorf("%w: %q", ledger.ErrRef, ref)
 		}
 	}
 	err = f.do(ctx, func(now int64) error {

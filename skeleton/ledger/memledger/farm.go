@@ -40,10 +40,10 @@ type farm struct {
 	dead     graveyard
 	beats    map[string]int64
 
-	n                     ledger.Counts
-	late, refused, lapsed int
-	queueBytes, keptBytes int
-	stagedBytes           int
+	n                            ledger.Counts
+	late, timed, refused, lapsed int
+	queueBytes, keptBytes        int
+	stagedBytes                  int
 
 	touched []*job   // whose books must be looked at before the lock is released
 	notices []notice // to be told after that

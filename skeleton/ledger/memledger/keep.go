@@ -107,7 +107,7 @@ func (f *farm) CallbackDone(ctx context.Context, id string, again time.Duration)
 func (f *farm) Gauges(ctx context.Context) (g ledger.Gauges, err error) {
 	err = f.do(ctx, func(now int64) error {
 		g = ledger.Gauges{Counts: f.n, Live: f.live, Window: f.win.size(now), Factor: f.win.factor(now), QueueBytes: f.queueBytes,
-			KeptBytes: f.keptBytes, Late: f.late, Refused: f.refused, Lapsed: f.lapsed, Beats: map[string]time.Duration{}}
+			KeptBytes: f.keptBytes, Late: f.late, Timed: f.timed, Refused: f.refused, Lapsed: f.lapsed, Beats: map[string]time.Duration{}}
 		if g.Waiting > 0 && g.KeptBytes >= f.store.limits.KeptBytes {
 			g.Blocked = reasonBlocked
 		}

@@ -64,16 +64,20 @@ type death struct {
 func (f *farm) die(t *task, now int64, d death) {
 	j := t.run.job
 	t.state, t.at = dead, now
+	late := t.run.due > 0 // without a due nothing is late
 	l := &letter{task: t, seq: t.run.seq, index: t.index, died: now, job: j.ID, reason: d.reason, status: d.status,
 		attempts: int(t.failures), lost: int(t.lost), answer: clip(d.answer)}
 	f.dead.add(l)
 	t.slot = int32(j.out.add(result{index: t.index, state: dead, status: int32(d.status), attempt: t.failures, lost: t.lost,
-		late: true, meta: t.meta, letter: l, sojourn: now - t.run.accepted, finished: now}))
+		late: late, meta: t.meta, letter: l, sojourn: now - t.run.accepted, finished: now}))
 	f.n.Dead++
-	f.late++
 	f.shift(j, -len(t.body), len(t.body))
 	j.Dead++
-	j.Late++
+	if late {
+		f.timed++
+		f.late++
+		j.Late++
+	}
 	j.Position++
 	f.touch(j)
 }

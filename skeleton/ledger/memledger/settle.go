@@ -85,6 +85,9 @@ func (f *farm) succeed(t *task, now int64, o *ledger.Outcome, body []byte) {
 	t.body = nil
 	j.Done++
 	j.Position++
+	if r.due > 0 {
+		f.timed++
+	}
 	if late {
 		f.late++
 		j.Late++

@@ -20,8 +20,9 @@ type stage struct {
 	bytes  int
 	bodies arena
 
-	swept, over, known bool  // guarded by f.mu; known: the submission is a repeated one
-	seen               int64 // guarded by f.mu
+	swept, over, known bool     // guarded by f.mu; known: the submission is a repeated one
+	seen               int64    // guarded by f.mu
+	committed          *receipt // nil: not yet; guarded by f.mu
 }
 
 // stagedRun is n tasks of the same shape.
@@ -157,7 +158,9 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	var out ledger.Receipt
 	err := s.f.do(ctx, func(now int64) error {
 		repeated := s.f.repeats(s.sub)
-		if repeated {
+		if s.committed != nil {
+			r, repeated = *s.committed, false
+		} else if repeated {
 			r = s.f.receipts[s.sub.Key]
 			s.leave()
 		} else if err := s.commit(now, &r); err != nil {
@@ -189,7 +192,7 @@ func (s *stage) commit(now int64, out *receipt) error {
 		return ledger.ErrFull
 	}
 	s.leave()
-	s.over = true
+	s.over, s.committed = true, out
 	if j == nil {
 		j = f.create(now, s.sub.Job)
 	}

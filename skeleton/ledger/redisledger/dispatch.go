@@ -55,30 +55,32 @@ func (l *farm) taken(cmd *redis.Cmd) (ledger.Taken, error) {
 		if err != nil {
 			return t, err
 		}
+		run.id = l.id(run.job)
 		runs[a[i].(string)] = run
 	}
 	if i >= len(a) {
 		return t, nil
 	}
-	t.Leases = make([]ledger.Lease, 0, (len(a)-i-1)/3)
-	for i++; i < len(a); i += 3 {
-		lease, err := l.lease(runs, a[i].(string), a[i+1].(string), a[i+2].(string))
-		if err != nil {
-			return t, err
+	for i++; i < len(a); {
+		run, off, n, charged := a[i].(string), integer(a[i+1]), integer(a[i+2]), a[i+3].(string)
+		info := runs[run]
+		for j := range n {
+			lease, err := l.lease(run, info, off+j, charged, a[i+4+j].(string))
+			if err != nil {
+				return t, err
+			}
+			lease.Fence, lease.Taken = fence, taken
+			t.Leases = append(t.Leases, lease)
 		}
-		lease.Fence, lease.Taken = fence, taken
-		t.Leases = append(t.Leases, lease)
+		i += 4 + n
 	}
 	return t, nil
 }
 
-func (l *farm) lease(runs map[string]runInfo, ref, charged, record string) (ledger.Lease, error) {
-	run, off, err := split(ref)
-	if err != nil {
-		return ledger.Lease{}, err
-	}
-	r := runs[run]
-	lease := ledger.Lease{Ref: ref}
+// lease makes the lease of one task. charged is "failures,lost" or empty.
+func (l *farm) lease(run string, r runInfo, off int, charged, record string) (ledger.Lease, error) {
+	name := place(off)
+	lease := ledger.Lease{Ref: run + "." + name}
 	t := &lease.Task
 	if err := decodeTask(record, t); err != nil {
 		return lease, err
@@ -87,10 +89,10 @@ func (l *farm) lease(runs map[string]runInfo, ref, charged, record string) (ledg
 	t.Attempt, _ = strconv.Atoi(failures) // written by our own script, or empty
 	t.Attempt++
 	t.Lost, _ = strconv.Atoi(lost)
-	t.Farm, t.Job, t.Index = l.name, l.id(r.job), r.idx+off-r.off
+	t.Farm, t.Job, t.Index = l.name, r.id, r.idx+off-r.off
 	t.Class, t.Tenant, t.Due, t.Accepted, t.Attempts, t.NoRetry = r.class, r.tenant, r.due, r.accepted, r.attempts, r.noRetry
 	if t.Size > len(t.Body) {
-		lease.Locator = r.piece + ":" + place(off)
+		lease.Locator = r.piece + ":" + name
 	}
 	return lease, nil
 }
@@ -100,7 +102,7 @@ func split(ref string) (run string, off int, err error) {
 	run, tail, ok := strings.Cut(ref, ".")
 	off, err = strconv.Atoi(tail)
 	if !ok || err != nil {
-		return "", 0, fmt.Errorf("redisledger: %q is no reference to a task", ref)
+		return "", 0, fmt.Errorf("%w: %q", ledger.ErrRef, ref)
 	}
 	return run, off, nil
 }
@@ -145,8 +147,7 @@ func (l *farm) Renew(ctx context.Context, leases []ledger.Lease) ([]ledger.Stand
 // maxAnswer is how much of a failed attempt's last answer is kept.
 const maxAnswer = 1 << 10
 
-// Settle implements ledger.Dispatch. Results go to the script first: they are
-// the many and need fewer words.
+// Settle implements ledger.Dispatch.
 func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
 	c, order, err := l.settleCall(ctx, outcomes, busy)
 	if err != nil {
@@ -175,38 +176,54 @@ func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Out
 	return s, t, nil
 }
 
-// settleCall writes large results and makes the call of the settle script.
-// order says which outcome stands where in the script's list.
+// settleCall writes large results and makes the call of the settle script:
+// results in groups of one run each, then the other outcomes. order says which
+// outcome stands where in the script's list.
 func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy int) (c call, order []int, err error) {
+	groups, others, large := group(outcomes)
+	mark := ""
+	if len(large) > 0 {
+		mark = ulid.Make().String()
+	}
 	limits := l.store.limits
 	order = make([]int, 0, len(outcomes))
-	args := make([]any, 0, 6+5*len(outcomes))
-	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, 0, "")
-	mark := ""
-	var large []int
-	for i, o := range outcomes {
-		if o.Kind != ledger.Success {
-			continue
+	args := make([]any, 0, 8+5*len(groups)+6*len(outcomes))
+	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, mark, len(groups))
+	for _, g := range groups {
+		bytes, kept, big := 0, 0, false
+		var sizes []byte
+		for _, i := range g {
+			body, result := outcomes[i].Lease.Size, len(outcomes[i].Body)
+			bytes, kept = bytes+body, kept+result
+			big = big || body > ledger.MaxInline || result > ledger.MaxInline
+			sizes = strconv.AppendInt(sizes, int64(body), 10)
+			sizes = append(sizes, ',')
+			sizes = strconv.AppendInt(sizes, int64(result), 10)
+			sizes = append(sizes, ';')
 		}
-		order = append(order, i)
-		if len(o.Body) > ledger.MaxInline {
-			large = append(large, i)
-			if mark == "" {
-				mark = ulid.Make().String()
+		args = append(args, len(g), bytes, kept, sizes, flag(big))
+		order = append(order, g...)
+		for _, i := range g {
+			args = append(args, token(outcomes[i].Lease))
+		}
+		for _, i := range g {
+			_, off, _ := strings.Cut(outcomes[i].Lease.Ref, ".")
+			args = append(args, off)
+		}
+		for _, i := range g {
+			args = append(args, outcomes[i].Lease.Index)
+		}
+		for _, i := range g {
+			record, err := encodeResult(outcomes[i], mark)
+			if err != nil {
+				return c, nil, err
 			}
+			args = append(args, record)
 		}
-		record, err := encodeResult(o, mark)
-		if err != nil {
-			return c, nil, err
-		}
-		args = append(args, token(o.Lease), o.Lease.Index, o.Lease.Size, len(o.Body), record)
 	}
-	args[4], args[5] = len(order), mark
-	for i, o := range outcomes {
-		if o.Kind == ledger.Success {
-			continue
-		}
-		order = append(order, i)
+	order = append(order, others...)
+	for _, i := range others {
+		o := outcomes[i]
 		head, err := json.Marshal(resultHead{Status: o.Status, Reason: o.Reason})
 		if err != nil {
 			return c, nil, fmt.Errorf("redisledger: outcome: %w", err)
@@ -216,6 +233,39 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large, mark)
 }
 
+// group puts results of one run together; a lease that comes a second time gets a
+// group of its own. others are the outcomes without a result, large those whose
+// result needs a key of its own.
+func group(outcomes []ledger.Outcome) (groups [][]int, others, large []int) {
+	at := map[string]int{}                       // run → its group
+	seen := make(map[string]bool, len(outcomes)) // refs
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Kind != ledger.Success {
+			others = append(others, i)
+			continue
+		}
+		if len(o.Body) > ledger.MaxInline {
+			large = append(large, i)
+		}
+		run, _, _ := strings.Cut(o.Lease.Ref, ".")
+		g, ok := at[run]
+		if !ok || seen[o.Lease.Ref] {
+			g = len(groups)
+			groups = append(groups, nil)
+			if !ok {
+				at[run] = g
+			}
+		}
+		seen[o.Lease.Ref] = true
+		groups[g] = append(groups[g], i)
+	}
+	return groups, others, large
+}
+
+// letters of the settle script's verdicts on results.
+var letters = map[byte]ledger.Verdict{'d': ledger.Verdict(skeleton.Done), 'c': ledger.Verdict(skeleton.Cancelled), 'r': ledger.Refused}
+
 // settled reads the answer of the settle script.
 func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
 	a, err := cmd.Slice()
@@ -223,8 +273,13 @@ func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
 		return ledger.Settled{}, check("settle", err)
 	}
 	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(order))}
+	results := a[3].(string)
 	for at, i := range order {
-		s.Verdicts[i] = ledger.Verdict(a[3+at].(string))
+		if at < len(results) {
+			s.Verdicts[i] = letters[results[at]]
+		} else {
+			s.Verdicts[i] = ledger.Verdict(a[4+at-len(results)].(string))
+		}
 	}
 	return s, nil
 }

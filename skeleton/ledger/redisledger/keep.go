@@ -19,7 +19,12 @@ func (l *farm) Sweep(ctx context.Context) (bool, error) {
 		return false, check("sweep", err)
 	}
 	more := integer(a[0]) == 1
-	for _, name := range a[1:] {
+	if integer(a[1]) == 1 {
+		if err := l.repair(ctx); err != nil {
+			return false, err
+		}
+	}
+	for _, name := range a[2:] {
 		if err := l.store.rdb.Unlink(ctx, l.key("r", name.(string))).Err(); err != nil {
 			return false, check("sweep", err)
 		}
@@ -101,7 +106,7 @@ func (l *farm) Gauges(ctx context.Context) (ledger.Gauges, error) {
 	now := micros(a[0].(string))
 	n := flat(a[6])
 	g := ledger.Gauges{Counts: counts(n), Live: integer(a[1]), Window: integer(a[2]), OldestWait: time.Duration(integer(a[4])) * time.Microsecond,
-		Overdue: integer(a[5]), QueueBytes: n["qbytes"], KeptBytes: n["kbytes"], Late: n["late"], Refused: n["refused"], Lapsed: n["lapsed"],
+		Overdue: integer(a[5]), QueueBytes: n["qbytes"], KeptBytes: n["kbytes"], Late: n["late"], Timed: n["timed"], Refused: n["refused"], Lapsed: n["lapsed"],
 		Beats: map[string]time.Duration{}}
 	g.Factor, _ = strconv.ParseFloat(a[3].(string), 64) // written by our own script
 	if g.Waiting > 0 && g.KeptBytes >= l.store.limits.KeptBytes {

@@ -146,9 +146,11 @@ func fromMicros(n int64) time.Time {
 // runInfo is the description of a run as scripts write it.
 type runInfo struct {
 	job      string
+	id       string // of the job, filled in by who reads
 	piece    string
 	off      int
 	idx      int
+	n        int // tasks
 	class    int
 	due      time.Time
 	accepted time.Time
@@ -166,7 +168,7 @@ func decodeRun(raw string) (runInfo, error) {
 		v, _ := strconv.Atoi(f[i]) // written by our own scripts
 		return v
 	}
-	return runInfo{job: f[0], piece: f[1], off: n(2), idx: n(3), class: n(5), due: micros(f[6]), accepted: micros(f[7]),
+	return runInfo{job: f[0], piece: f[1], off: n(2), idx: n(3), n: n(4), class: n(5), due: micros(f[6]), accepted: micros(f[7]),
 		attempts: n(8), noRetry: n(9)&1 == 1, tenant: f[10]}, nil
 }
 

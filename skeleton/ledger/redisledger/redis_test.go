@@ -238,6 +238,39 @@ func TestOutOfMemory(t *testing.T) {
 	f.audit()
 }
 
+// Leases that somebody deletes by hand are missed by the sweeper, which lets
+// their tasks run again; what was redriven before is not taken for lost. (P48)
+func TestDeletedLeases(t *testing.T) {
+	f := setup(t, ledger.Limits{})
+	ctx := context.Background()
+	f.submit([]byte("a"), []byte("b"), []byte("c"), []byte("d"))
+	leases := f.take(3)
+	f.settle(ledger.Rejected, nil, leases[0])
+	n, err := f.farm.Redrive(ctx, nil, 1)
+	f.must(err)
+	f.settle(ledger.Success, []byte("ok"), leases[1])
+	if left := f.take(2); n != 1 || len(left) != 2 { // d, and a again
+		t.Fatalf("%d redriven, %d left", n, len(left))
+	}
+	f.must(f.rdb.Del(ctx, "farmhand:{"+farmName+"}:leases").Err())
+	if _, err := f.farm.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := f.farm.Gauges(ctx); err != nil || g.Leased != 0 || g.Waiting != 3 || g.Lapsed != 3 {
+		t.Errorf("after the sweep: %+v %v", g, err)
+	}
+	if v := f.settle(ledger.Success, nil, leases[2]); v[0] != ledger.Refused {
+		t.Errorf("the old lease: %s", v[0])
+	}
+	f.audit()
+	again := f.take(5)
+	if len(again) != 3 {
+		t.Fatalf("%d run again", len(again))
+	}
+	f.settle(ledger.Success, nil, again...)
+	f.audit()
+}
+
 // Redis read-only (a replica after a failover) is "unavailable", not a failure.
 func TestReadOnly(t *testing.T) {
 	f := setup(t, ledger.Limits{})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 )
 
@@ -54,7 +53,7 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 	page.Next = max(q.Cursor, gone)
 	for {
 		q.Cursor = page.Next
-		picks, err := l.picks(ctx, key, page.Job, q, gone)
+		picks, err := l.picks(ctx, unit, &page, q)
 		if err != nil {
 			return page, err
 		}
@@ -76,26 +75,26 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 	return page, nil
 }
 
-// picks lists what stands at the cursor and after it; before gone the client
-// has everything.
-func (l *farm) picks(ctx context.Context, key string, job skeleton.Job, q ledger.Query, gone int) ([]pick, error) {
-	from := max(q.Cursor, gone)
+// picks lists what stands at the cursor and after it. It moves page.Next over
+// what was acknowledged meanwhile.
+func (l *farm) picks(ctx context.Context, unit string, page *ledger.Page, q ledger.Query) ([]pick, error) {
 	if q.Ordered {
-		to := min(job.Total, from+q.Limit)
-		picks := make([]pick, 0, max(0, to-from))
-		for i := from; i < to; i++ {
+		to := min(page.Job.Total, q.Cursor+q.Limit)
+		picks := make([]pick, 0, max(0, to-q.Cursor))
+		for i := q.Cursor; i < to; i++ {
 			picks = append(picks, pick{index: strconv.Itoa(i), next: i + 1})
 		}
 		return picks, nil
 	}
-	list, err := l.store.rdb.LRange(ctx, key+":out", int64(from-gone), int64(from-gone+q.Limit-1)).Result()
-	if err := check("results", err); err != nil {
-		return nil, err
+	list, err := l.run(ctx, scriptPage, unit, q.Cursor, q.Limit).Slice()
+	if err != nil {
+		return nil, check("results", err)
 	}
-	picks := make([]pick, len(list))
-	for i, e := range list {
-		picks[i] = pick{index: e, next: from + i + 1}
-		if rest, ok := strings.CutPrefix(e, "d"); ok {
+	page.Next = max(q.Cursor, integer(list[0]))
+	picks := make([]pick, len(list)-1)
+	for i, e := range list[1:] {
+		picks[i] = pick{index: e.(string), next: page.Next + i + 1}
+		if rest, ok := strings.CutPrefix(e.(string), "d"); ok {
 			picks[i].index, picks[i].letter, _ = strings.Cut(rest, ":")
 		}
 	}

@@ -35,6 +35,8 @@ var (
 	scriptCallbacks    = script("callbacks")
 	scriptCallbackDone = script("callbackdone")
 	scriptSweep        = script("sweep")
+	scriptRepair       = script("repair")
+	scriptPage         = script("page")
 	scriptForget       = script("forget")
 	scriptGauges       = script("gauges")
 	scriptAudit        = script("audit")

@@ -2,8 +2,8 @@ package redisledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,8 +70,8 @@ func (l *farm) Stage(_ context.Context, sub ledger.Submission) (ledger.Stage, er
 	return &stage{l: l, sub: sub, unit: unit, piece: ulid.Make().String()}, nil
 }
 
-// Add implements ledger.Stage. It writes in batches; what is left goes out with
-// Commit, in one round trip for a small submission.
+// Add implements ledger.Stage. It writes in batches; a submission of one small
+// batch goes out with Commit, in one script.
 func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
 	limits := s.l.store.limits
 	for _, t := range tasks {
@@ -118,19 +118,16 @@ func (s *stage) touch() call {
 
 // write puts the pending tasks into a pipeline.
 func (s *stage) write(ctx context.Context, pipe redis.Pipeliner) error {
-	fields := make([]any, 0, 2*len(s.pending))
+	fields, err := s.records()
+	if err != nil {
+		return err
+	}
 	for i, t := range s.pending {
-		inline := len(t.Body) <= ledger.MaxInline
-		raw, err := encodeTask(t, inline)
-		if err != nil {
-			return err
-		}
-		off := place(s.tasks - len(s.pending) + i)
-		if !inline {
+		if len(t.Body) > ledger.MaxInline {
+			off := place(s.tasks - len(s.pending) + i)
 			pipe.Set(ctx, s.l.key("b", s.piece, off), t.Body, 0)
 			pipe.SAdd(ctx, s.l.key("x", s.piece), off)
 		}
-		fields = append(fields, off, raw)
 	}
 	if len(fields) > 0 {
 		pipe.HSet(ctx, s.l.key("p", s.piece), fields...)
@@ -138,6 +135,24 @@ func (s *stage) write(ctx context.Context, pipe redis.Pipeliner) error {
 	clear(s.pending) // the bodies may go
 	s.pending, s.pendingBytes = s.pending[:0], 0
 	return nil
+}
+
+// records are the pending tasks as they are stored: off, record of each.
+func (s *stage) records() ([]any, error) {
+	fields := make([]any, 0, 2*len(s.pending))
+	for i, t := range s.pending {
+		raw, err := encodeTask(t, len(t.Body) <= ledger.MaxInline)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, place(s.tasks-len(s.pending)+i), raw)
+	}
+	return fields, nil
+}
+
+// small reports whether the whole submission can go with its commit.
+func (s *stage) small() bool {
+	return !s.begun && !slices.ContainsFunc(s.pending, func(t skeleton.NewTask) bool { return len(t.Body) > ledger.MaxInline })
 }
 
 // place names a task inside its piece.
@@ -169,80 +184,34 @@ func (s *stage) note(t skeleton.NewTask) error {
 func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	limits := s.l.store.limits
 	job := s.sub.Job
-	args := []any{s.unit, s.piece, flag(s.sub.Append), flag(job.Open), flag(job.Ordered), job.Callback, s.sub.Key, s.bytes,
-		limits.QueueTasks, limits.QueueBytes, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), len(s.runs)}
+	var records []any
+	var err error
+	if s.small() {
+		records, err = s.records()
+	} else if len(s.pending) > 0 {
+		err = s.flush(ctx)
+	}
+	if err != nil {
+		return ledger.Receipt{}, err
+	}
+	args := make([]any, 0, 14+8*len(s.runs)+len(records)+len(s.keys))
+	args = append(args, s.unit, s.piece, flag(s.sub.Append), flag(job.Open), flag(job.Ordered), job.Callback, s.sub.Key, s.bytes,
+		limits.QueueTasks, limits.QueueBytes, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), len(s.runs), len(records)/2)
 	for _, r := range s.runs {
 		args = append(args, r.off, r.n, r.shape.class, r.shape.tenant, r.shape.deadline.Microseconds(), r.shape.due, r.shape.attempts, flag(r.shape.noRetry))
 	}
-	answer, err := s.send(ctx, call{scriptCommit, append(args, s.keys...)})
+	answer, err := s.l.run(ctx, scriptCommit, append(append(args, records...), s.keys...)...).Slice()
 	if err != nil {
-		return ledger.Receipt{}, err
+		return ledger.Receipt{}, check("commit", err)
 	}
 	switch answer[0] {
 	case "ok":
 		s.over = true
-		return s.receipt(ctx, s.unit, int(answer[1].(int64)), int(answer[2].(int64)), int(answer[3].(int64)), false)
+		return ledger.Receipt{Job: s.l.job(s.unit, hash(answer[4])), First: integer(answer[1]), Tasks: integer(answer[2]), Duplicates: integer(answer[3])}, nil
 	case "repeated":
-		f := strings.Split(answer[1].(string), ",")
-		if len(f) != 4 {
-			return ledger.Receipt{}, fmt.Errorf("redisledger: receipt %q", answer[1])
-		}
-		n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v } // written by our own script
-		return s.receipt(ctx, f[0], n(1), n(2), n(3), true)
+		return s.repeated(ctx, answer[1].(string))
 	}
 	return ledger.Receipt{}, stageErrors[answer[0].(string)]
-}
-
-// send writes what is pending and commits, in one round trip if nothing was
-// written before. Where the stage cannot be begun the commit finds it gone, and
-// what was written is removed. A stage that was begun is there for the commit
-// whatever becomes of its last tasks, so these go first.
-func (s *stage) send(ctx context.Context, commit call) ([]any, error) {
-	if s.begun && len(s.pending) > 0 {
-		if err := s.flush(ctx); err != nil {
-			return nil, err
-		}
-	}
-	pipe := s.l.store.rdb.Pipeline()
-	keys := []string{s.l.prefix}
-	touch := s.touch()
-	small := len(s.pending) > 0
-	var touched *redis.Cmd
-	if small {
-		touched = touch.script.EvalSha(ctx, pipe, keys, s.l.argv(touch.args)...)
-		s.begun = true
-		if err := s.write(ctx, pipe); err != nil {
-			return nil, err
-		}
-	}
-	done := commit.script.EvalSha(ctx, pipe, keys, s.l.argv(commit.args)...)
-	_, _ = pipe.Exec(ctx) // each command keeps its own error
-	if small {
-		unknown := redis.HasErrorPrefix(touched.Err(), "NOSCRIPT")
-		if unknown { // a server that was just started: what was written stands, begin now
-			touched = s.l.run(ctx, touch.script, touch.args...)
-		}
-		state, err := touched.Text()
-		if err != nil {
-			return nil, check("stage", err)
-		}
-		if state != "ok" {
-			s.over = true
-			err := errors.Join(stageErrors[state], s.l.shred(ctx, s.piece))
-			if answer, _ := done.Slice(); len(answer) > 0 && answer[0] == "repeated" {
-				return answer, nil // room or not: there is nothing to add
-			}
-			return nil, err
-		}
-		if unknown {
-			done = s.l.run(ctx, commit.script, commit.args...)
-		}
-	}
-	if redis.HasErrorPrefix(done.Err(), "NOSCRIPT") {
-		done = s.l.run(ctx, commit.script, commit.args...)
-	}
-	answer, err := done.Slice()
-	return answer, check("commit", err)
 }
 
 // What touch and commit refuse.
@@ -251,13 +220,25 @@ var stageErrors = map[string]error{
 	"EXISTS": ledger.ErrExists, "NOTFOUND": ledger.ErrNotFound, "CLOSED": ledger.ErrClosed,
 }
 
-func (s *stage) receipt(ctx context.Context, unit string, first, tasks, dups int, repeated bool) (ledger.Receipt, error) {
-	job, err := s.l.Job(ctx, s.l.id(unit))
-	if errors.Is(err, ledger.ErrUnavailable) {
-		// The tasks are in; only the picture of the job could not be read.
-		job, err = skeleton.Job{ID: s.l.id(unit), Farm: s.l.name, Open: s.sub.Job.Open, Ordered: s.sub.Job.Ordered, Total: first + tasks}, nil
+// repeated reads the receipt of the first submission with this key.
+func (s *stage) repeated(ctx context.Context, raw string) (ledger.Receipt, error) {
+	f := strings.Split(raw, ",")
+	if len(f) != 4 {
+		return ledger.Receipt{}, fmt.Errorf("redisledger: receipt %q", raw)
 	}
-	return ledger.Receipt{Job: job, First: first, Tasks: tasks, Duplicates: dups, Repeated: repeated}, err
+	n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v } // written by our own script
+	job, err := s.l.Job(ctx, s.l.id(f[0]))
+	return ledger.Receipt{Job: job, First: n(1), Tasks: n(2), Duplicates: n(3), Repeated: true}, err
+}
+
+// hash reads what a script returns of HGETALL.
+func hash(reply any) map[string]string {
+	list := reply.([]any)
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		m[list[i].(string)] = list[i+1].(string)
+	}
+	return m
 }
 
 // Abort implements ledger.Stage. What it cannot remove now, the sweeper will.

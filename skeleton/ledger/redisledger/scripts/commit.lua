@@ -2,14 +2,16 @@
 --
 -- ARGV  2 job, 3 piece, 4 append, 5 open, 6 ordered, 7 callback, 8 key of the
 --       submission or '', 9 bytes, 10 limit of tasks, 11 limit of bytes,
---       12 retention µs, 13 retention with dead µs, 14 number of runs,
---       15… per run: off, tasks, class, tenant, deadline µs, due µs, attempts, flags
+--       12 retention µs, 13 retention with dead µs, 14 number of runs, 15 number
+--       of records (a small submission brings them along; else they were staged),
+--       16… per run: off, tasks, class, tenant, deadline µs, due µs, attempts, flags
+--       …   per record: off, record
 --       …   per task with a key: off, key, bytes
--- returns {'ok', first, tasks, duplicates} or {'repeated', receipt} or
+-- returns {'ok', first, tasks, duplicates, job (flat)} or {'repeated', receipt} or
 --         {'FULL' | 'TOOLARGE' | 'GONE' | 'EXISTS' | 'NOTFOUND' | 'CLOSED'}
 local job, piece = ARGV[2], ARGV[3]
 local jobkey = P .. 'job:' .. job
-local nruns = tonumber(ARGV[14])
+local nruns, nrecords = tonumber(ARGV[14]), tonumber(ARGV[15])
 local bytes = tonumber(ARGV[9])
 
 local function unstage()
@@ -21,11 +23,25 @@ local function unstage()
   end
 end
 
+local wanted = 0
+for i = 0, nruns - 1 do wanted = wanted + ARGV[16 + i * 8 + 1] end
+if redis.call('SISMEMBER', jobkey .. ':pieces', piece) == 1 then
+  -- The answer of this very commit was lost: give it again.
+  local first, tasks = nil, 0
+  load(redis.call('LRANGE', jobkey .. ':runs', 0, -1))
+  for _, r in pairs(runs) do
+    if r.piece == piece then
+      first = math.min(first or r.idx, r.idx)
+      tasks = tasks + r.n
+    end
+  end
+  return { 'ok', first or 0, tasks, wanted - tasks, redis.call('HGETALL', jobkey) }
+end
 if ARGV[8] ~= '' then
   local known = redis.call('HGET', P .. 'keys', 's:' .. ARGV[8])
   if known then return { 'repeated', known } end
 end
-if nruns > 0 and not redis.call('ZSCORE', P .. 'stages', piece) then return { 'GONE' } end
+if nruns > 0 and nrecords == 0 and not redis.call('ZSCORE', P .. 'stages', piece) then return { 'GONE' } end
 local j = redis.call('HMGET', jobkey, 'open', 'total', 'cancel')
 if ARGV[4] == '1' then
   if not j[1] then return { 'NOTFOUND' } end
@@ -34,17 +50,19 @@ elseif j[1] then
   return { 'EXISTS' }
 end
 
-local tasks = 0
-for i = 0, nruns - 1 do tasks = tasks + ARGV[15 + i * 8 + 1] end
+local tasks = wanted
 local maxtasks, maxbytes = tonumber(ARGV[10]), tonumber(ARGV[11])
 if tasks > maxtasks or bytes > maxbytes then return { 'TOOLARGE' } end
 local c = redis.call('HMGET', P .. 'n', 'waiting', 'leased', 'delayed', 'qbytes')
 local unfinished = (c[1] or 0) + (c[2] or 0) + (c[3] or 0)
 if tasks > 0 and (unfinished + tasks > maxtasks or (c[4] or 0) + bytes > maxbytes) then return { 'FULL' } end
 
+local records = 16 + nruns * 8
+if nrecords > 0 then redis.call('HSET', P .. 'p:' .. piece, unpack(ARGV, records, records + 2 * nrecords - 1)) end
+
 -- Keys the farm knows, or that stand twice in this submission, are left out.
 local dups, ndups, dropped = {}, 0, {}
-local base = 15 + nruns * 8
+local base = records + 2 * nrecords
 local fields, fresh, seen = {}, {}, {}
 for i = base, #ARGV, 3 do fields[#fields + 1] = 't:' .. ARGV[i + 1] end
 local known = fetch(P .. 'keys', fields)
@@ -80,7 +98,7 @@ local function add(off, n, at)
   idx = idx + n
 end
 for i = 0, nruns - 1 do
-  local at = 15 + i * 8
+  local at = 16 + i * 8
   local off, n = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local from = off
   if ndups > 0 then
@@ -101,10 +119,8 @@ if ARGV[4] ~= '1' then
     'bytes', 0, 'kept', 0, 'base', 0, 'oack', 0)
   redis.call('ZADD', P .. 'jobs', 0, job)
 end
-if nruns > 0 then
-  unstage()
-  redis.call('SADD', jobkey .. ':pieces', piece)
-end
+if nruns > 0 and nrecords == 0 then unstage() end
+redis.call('SADD', jobkey .. ':pieces', piece)
 if #fresh > 0 then
   local set = {}
   for i, f in ipairs(fresh) do set[2 * i - 1], set[2 * i] = f, job end
@@ -121,4 +137,4 @@ count('submitted', tasks); count('waiting', tasks); count('qbytes', bytes)
 tally(job, 'total', tasks); tally(job, 'bytes', bytes)
 flush(tonumber(ARGV[12]), tonumber(ARGV[13]))
 if tasks > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
-return { 'ok', first, tasks, ndups }
+return { 'ok', first, tasks, ndups, redis.call('HGETALL', jobkey) }

@@ -5,7 +5,8 @@
 --
 -- Keys below the prefix:
 --   n            hash    counters: submitted waiting leased delayed done dead cancelled
---                        late refused lapsed fence runs qbytes kbytes sbytes
+--                        late timed refused lapsed fence runs qbytes kbytes sbytes
+--                        (timed: of the done and dead those that had a due)
 --   win          hash    ready target slots, and the factor: f ft (last busy) fc (last cut)
 --   runs         hash    R → job,piece,off,idx,count,class,due,accepted,attempts,flags,tenant
 --                        (flags: 1 no retry, 2 cancelled; due 0 = none)
@@ -158,27 +159,6 @@ local function leaseof(lease)
   local failures, lost, taken = string.match(lease, ',(%d+),(%d+),(%d+)$')
   return { failures = tonumber(failures), lost = tonumber(lost), taken = tonumber(taken) }
 end
--- standing says of each lease whether it stands (1), stands for a cancelled
--- task (0), or does not stand (nil).
-local function standing(leases)
-  if #leases == 0 then return {} end
-  local out, gone, at = {}, {}, {}
-  for i, score in ipairs(redis.call('ZMSCORE', P .. 'leases', unpack(leases))) do
-    if score then
-      out[i] = 1
-    else
-      gone[#gone + 1] = 'x' .. leases[i]
-      at[#at + 1] = i
-    end
-  end
-  if #gone > 0 then
-    for k, score in ipairs(redis.call('ZMSCORE', P .. 'leases', unpack(gone))) do
-      if score then out[at[k]] = 0 end
-    end
-  end
-  return out
-end
-
 -- size of a stored body, from its record (header JSON, newline, body).
 local function size(r, off)
   local rec = redis.call('HGET', P .. 'p:' .. r.piece, off)
@@ -187,31 +167,23 @@ local function size(r, off)
   return tonumber(string.match(head, '"n":(%d+)') or #body)
 end
 
--- drop forgets the bodies of finished tasks: {piece → offs}, large ones by name.
-local function drop(offs, large)
-  for piece, list in pairs(offs) do each('HDEL', P .. 'p:' .. piece, list) end
-  for _, b in ipairs(large) do
-    redis.call('UNLINK', P .. 'b:' .. b[1] .. ':' .. b[2])
-    redis.call('SREM', P .. 'x:' .. b[1], b[2])
-  end
-end
-
 -- die makes a dead letter of a task that holds no lease or delay any more.
 local function die(id, l, r, reason, status, answer, bytes)
   local idx = index(r, offof(id))
+  local late = r.due > 0 and 1 or 0 -- without a due nothing is late
   l.state = 'D'
   redis.call('HSET', P .. 'live', id, pack(l))
   redis.call('ZADD', P .. 'dead', NOW, id)
   redis.call('HSET', P .. 'letters', id, cjson.encode({ ref = id, job = r.job, index = idx, reason = reason,
     status = status, attempts = l.failures, lost = l.lost, answer = answer, at = NOW }))
   local rec = redis.call('HGET', P .. 'p:' .. r.piece, offof(id))
-  redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', NOW, F(r.acc), 1, id }, ',') .. '\n' ..
+  redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', NOW, F(r.acc), late, id }, ',') .. '\n' ..
     cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost, k = rec and cjson.decode(string.match(rec, '^[^\n]*')).k }) ..
     '\n' .. answer)
   redis.call('RPUSH', P .. 'job:' .. r.job .. ':out', 'd' .. idx .. ':' .. id)
   redis.call('SADD', P .. 'job:' .. r.job .. ':dead', id)
-  count('dead', 1); count('late', 1); count('qbytes', -bytes); count('kbytes', bytes)
-  tally(r.job, 'dead', 1); tally(r.job, 'late', 1); tally(r.job, 'pos', 1)
+  count('dead', 1); count('late', late); count('timed', late); count('qbytes', -bytes); count('kbytes', bytes)
+  tally(r.job, 'dead', 1); tally(r.job, 'late', late); tally(r.job, 'pos', 1)
   tally(r.job, 'bytes', -bytes); tally(r.job, 'kept', bytes)
 end
 

@@ -1,59 +1,149 @@
 -- settle: end leases.
 --
+-- Results come in groups of one run each, no lease twice in a group. Where all
+-- leases of a group stand, it is accepted in one go, handed on as it came; else
+-- one by one.
+--
 -- ARGV  2 busy answers, 3 retention µs, 4 retention with dead µs, 5 lost budget,
---       6 number of results, 7 mark of this call, then per result: lease, index,
---       bytes of the body, bytes of the result, header JSON newline body (of a
---       result over 4096 bytes only the header: it stands in r:lease:mark),
---       then per other outcome: lease, kind, delay µs, bytes of the body,
---       header JSON, last answer
--- returns {window, live, waiting, verdict …}
-local budget, results = tonumber(ARGV[5]), tonumber(ARGV[6])
-local leases, Rs, at = {}, {}, {}
+--       6 mark of this call, 7 number of groups, then per group: number, sum of
+--       the bodies' bytes, sum of the results' bytes, sizes ("body,result;" of
+--       each), 1 if any is over 4096 bytes, leases, offs, indexes, records (header
+--       JSON newline body; of a large result only the header: the body stands in
+--       r:lease:mark), then per other outcome: lease, kind, delay µs, bytes of the
+--       body, header JSON, last answer
+-- returns {window, live, waiting, verdicts of all groups, verdict of each other …};
+--         those of the groups are one letter each: d done, c cancelled, r refused
+local budget, mark = tonumber(ARGV[5]), ARGV[6]
+
+local groups, others, Rs = {}, {}, {}
 local pos = 8
-while ARGV[pos] do
-  local n = #leases + 1
-  leases[n], Rs[n], at[n] = ARGV[pos], runof(ARGV[pos]), pos
-  pos = pos + (n <= results and 5 or 6)
+for g = 1, tonumber(ARGV[7]) do
+  local n = tonumber(ARGV[pos])
+  groups[g] = { n = n, bytes = tonumber(ARGV[pos + 1]), kept = tonumber(ARGV[pos + 2]), sizes = ARGV[pos + 3],
+    large = ARGV[pos + 4] == '1', at = pos + 5 }
+  Rs[g] = runof(ARGV[pos + 5])
+  pos = pos + 5 + 4 * n
 end
-local stands = standing(leases)
+while ARGV[pos] do
+  others[#others + 1] = pos
+  Rs[#Rs + 1] = runof(ARGV[pos])
+  pos = pos + 6
+end
 load(Rs)
 
-local verdicts, over = {}, {}
-local offs, large = {}, {}
-local out, res = {}, {} -- by job
-local settled = {}      -- a lease twice in one call: the second is refused
+local function slice(a, n) return { unpack(ARGV, a, a + n - 1) } end
 
--- result accepts the result of a task whose lease is ended.
-local function result(i, lease, r)
-  local p = at[i]
-  local off, idx = offof(refof(lease)), ARGV[p + 1]
-  local bytes, kept = tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
-  local late = (r.due > 0 and now > r.due) and 1 or 0
-  local o, s = out[r.job], res[r.job]
-  if not o then
-    o, s = {}, {}
-    out[r.job], res[r.job] = o, s
+-- accept links the results of tasks of one run whose leases are ended.
+local function accept(r, offs, idxs, recs, bytes, kept)
+  local n, late = #offs, 0
+  if r.due > 0 then
+    count('timed', n)
+    if now > r.due then late = n end
   end
-  o[#o + 1] = idx
-  local n = #s
-  s[n + 1] = idx
-  s[n + 2] = 'D,' .. NOW .. ',' .. r.accepted .. ',' .. late .. ',\n' .. ARGV[p + 4]
-  r.done, r.late = (r.done or 0) + 1, (r.late or 0) + late
-  r.bytes, r.kept = (r.bytes or 0) + bytes, (r.kept or 0) + kept
-  local list = offs[r.piece]
-  if not list then list = {}; offs[r.piece] = list end
-  list[#list + 1] = off
-  if bytes > 4096 then large[#large + 1] = { r.piece, off } end
+  local key = P .. 'job:' .. r.job
+  local head, set = 'D,' .. NOW .. ',' .. r.accepted .. ',' .. (late > 0 and 1 or 0) .. ',\n', {}
+  for i = 1, n do
+    set[2 * i - 1] = idxs[i]
+    set[2 * i] = head .. recs[i]
+  end
+  redis.call('HDEL', P .. 'p:' .. r.piece, unpack(offs))
+  redis.call('RPUSH', key .. ':out', unpack(idxs))
+  redis.call('HSET', key .. ':res', unpack(set))
+  count('leased', -n); count('done', n); count('late', late); count('qbytes', -bytes); count('kbytes', kept)
+  tally(r.job, 'done', n); tally(r.job, 'late', late); tally(r.job, 'pos', n)
+  tally(r.job, 'bytes', -bytes); tally(r.job, 'kept', kept)
+end
+
+-- enlarge links a large result and drops a large body.
+local function enlarge(r, lease, off, bytes, kept)
+  if bytes > 4096 then
+    redis.call('UNLINK', P .. 'b:' .. r.piece .. ':' .. off)
+    redis.call('SREM', P .. 'x:' .. r.piece, off)
+  end
   if kept > 4096 then
-    local name = lease .. ':' .. ARGV[7]
+    local name = lease .. ':' .. mark
     redis.call('ZREM', P .. 'loose', name)
     redis.call('SADD', P .. 'job:' .. r.job .. ':x', name)
   end
 end
 
+-- release ends a lease, and says whether it stood (1), stood for a cancelled
+-- task (0), or did not stand (nil).
+local function release(lease)
+  if redis.call('ZREM', P .. 'leases', lease) == 1 then return 1 end
+  if redis.call('ZREM', P .. 'leases', 'x' .. lease) == 1 then return 0 end
+end
+local function cancelled(r)
+  count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
+end
+
+-- whole ends the leases of a group if all of them stand.
+local function whole(g, r)
+  if g.n == 1 or r.cancelled then return false end
+  local leases = slice(g.at, g.n)
+  for _, score in ipairs(redis.call('ZMSCORE', P .. 'leases', unpack(leases))) do
+    if not score then return false end
+  end
+  redis.call('ZREM', P .. 'leases', unpack(leases))
+  return true
+end
+
+local function settle(g, r)
+  if not r then
+    count('refused', g.n)
+    return string.rep('r', g.n)
+  end
+  local n, offat = g.n, g.at + g.n
+  local bytes, kept = {}, {}
+  for b, k in string.gmatch(g.sizes, '(%d+),(%d+);') do
+    bytes[#bytes + 1] = tonumber(b)
+    kept[#kept + 1] = tonumber(k)
+  end
+  local offs, idxs, recs, verdicts = {}, {}, {}, {}
+  local sumbytes, sumkept = 0, 0
+  for i = 1, n do
+    local lease = ARGV[g.at + i - 1]
+    local stood = release(lease)
+    if stood == 1 and not r.cancelled then
+      local k = #offs + 1
+      offs[k], idxs[k], recs[k] = ARGV[offat + i - 1], ARGV[offat + n + i - 1], ARGV[offat + 2 * n + i - 1]
+      sumbytes, sumkept = sumbytes + bytes[i], sumkept + kept[i]
+      enlarge(r, lease, offs[k], bytes[i], kept[i])
+      verdicts[i] = 'd'
+    elseif stood then
+      if stood == 1 then cancelled(r) end
+      verdicts[i] = 'c'
+    else
+      count('refused', 1)
+      verdicts[i] = 'r'
+    end
+  end
+  if #offs > 0 then accept(r, offs, idxs, recs, sumbytes, sumkept) end
+  return table.concat(verdicts)
+end
+
+local letters = {}
+for i, g in ipairs(groups) do
+  local r = runs[Rs[i]]
+  if r and whole(g, r) then
+    local n, at = g.n, g.at + g.n
+    local offs = slice(at, n)
+    if g.large then
+      local j = 0
+      for b, k in string.gmatch(g.sizes, '(%d+),(%d+);') do
+        enlarge(r, ARGV[g.at + j], offs[j + 1], tonumber(b), tonumber(k))
+        j = j + 1
+      end
+    end
+    accept(r, offs, slice(at + n, n), slice(at + 2 * n, n), g.bytes, g.kept)
+    letters[i] = string.rep('d', n)
+  else
+    letters[i] = settle(g, r)
+  end
+end
+
 -- other ends an attempt that brought no result.
-local function other(i, id, r, l)
-  local p = at[i]
+local function other(p, id, r, l)
   local kind, delay, bytes = ARGV[p + 1], tonumber(ARGV[p + 2]), tonumber(ARGV[p + 3])
   if kind == 'lost' then return lose(id, l, r, delay, budget) end
   if kind ~= 'released' then
@@ -70,40 +160,22 @@ local function other(i, id, r, l)
   return rest(id, l, r, kind == 'released' and 0 or delay)
 end
 
-for i, lease in ipairs(leases) do
-  local r = runs[Rs[i]]
-  if not r or not stands[i] or settled[lease] then
-    verdicts[i] = 'refused'
+local verdicts = {}
+for i, p in ipairs(others) do
+  local lease, r = ARGV[p], runs[Rs[#groups + i]]
+  local stood = r and release(lease)
+  if not stood then
     count('refused', 1)
+    verdicts[i] = 'refused'
+  elseif stood == 0 then
+    verdicts[i] = 'cancelled'
+  elseif r.cancelled then
+    cancelled(r)
+    verdicts[i] = 'cancelled'
   else
-    settled[lease] = true
-    over[#over + 1] = stands[i] == 1 and lease or 'x' .. lease
-    if stands[i] == 0 then
-      verdicts[i] = 'cancelled'
-    elseif r.cancelled then
-      count('leased', -1); count('cancelled', 1); tally(r.job, 'cancelled', 1)
-      verdicts[i] = 'cancelled'
-    elseif i <= results then
-      result(i, lease, r)
-      verdicts[i] = 'done'
-    else
-      count('leased', -1)
-      verdicts[i] = other(i, refof(lease), r, leaseof(lease))
-    end
+    count('leased', -1)
+    verdicts[i] = other(p, refof(lease), r, leaseof(lease))
   end
-end
-for _, r in pairs(runs) do
-  if r.done then
-    count('leased', -r.done); count('done', r.done); count('late', r.late); count('qbytes', -r.bytes); count('kbytes', r.kept)
-    tally(r.job, 'done', r.done); tally(r.job, 'late', r.late); tally(r.job, 'pos', r.done)
-    tally(r.job, 'bytes', -r.bytes); tally(r.job, 'kept', r.kept)
-  end
-end
-if #over > 0 then each('ZREM', P .. 'leases', over) end
-drop(offs, large)
-for job, list in pairs(out) do
-  each('RPUSH', P .. 'job:' .. job .. ':out', list)
-  each('HSET', P .. 'job:' .. job .. ':res', res[job])
 end
 local back = counts['waiting'] or 0
 flush(tonumber(ARGV[3]), tonumber(ARGV[4]))
@@ -119,4 +191,4 @@ if tonumber(ARGV[2]) > 0 then
   redis.call('HSET', P .. 'win', 'f', string.format('%.6f', f), 'ft', NOW)
   win[4], win[5] = f, now
 end
-return { window(win), leased(), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), unpack(verdicts) }
+return { window(win), leased(), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), table.concat(letters), unpack(verdicts) }

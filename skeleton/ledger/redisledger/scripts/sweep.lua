@@ -2,7 +2,7 @@
 --
 -- ARGV  2 batch, 3 lost budget, 4 retention µs, 5 with dead µs, 6 stage idle µs,
 --       7 lease µs
--- returns {work done, large results that nothing links …}
+-- returns {work done, 1 if leases are missing, large results that nothing links …}
 local batch = tonumber(ARGV[2])
 local a, b = lapse(batch, tonumber(ARGV[3])), wake(batch)
 flush(tonumber(ARGV[4]), tonumber(ARGV[5]))
@@ -61,4 +61,5 @@ end
 redis.call('ZREMRANGEBYSCORE', P .. 'beats', '-inf', F(now - 60e6))
 local loose = redis.call('ZRANGEBYSCORE', P .. 'loose', '-inf', F(now - 120e6), 'LIMIT', 0, batch)
 if #loose > 0 then redis.call('ZREM', P .. 'loose', unpack(loose)) end
-return { busy, unpack(loose) }
+local missing = tonumber(redis.call('HGET', P .. 'n', 'leased') or 0) > leased() and 1 or 0
+return { busy, missing, unpack(loose) }

@@ -3,7 +3,8 @@
 -- ARGV  2 max, 3 any (1: regardless of the window), 4 limit of kept bytes,
 --       5 lease µs, 6 batch, 7 lost budget, 8 retention µs, 9 retention with dead µs
 -- returns {now, window, live, waiting, next µs or -1, blocked, fence,
---          runs…: R, description …, '', leases…: ref, "failures,lost" ("" = none), record …}
+--          runs…: R, description …, '', stretches of tasks in the order of service:
+--          R, first off, how many, "failures,lost" ("" = none), record …}
 local max, any, kept = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])
 lapse(tonumber(ARGV[6]), tonumber(ARGV[7]))
 wake(tonumber(ARGV[6]))
@@ -19,13 +20,15 @@ if tonumber(sums[1] or 0) >= kept and not any then
   n = 0
 end
 
-local taken = {}       -- refs in the order of service
+local taken = {}       -- stretches of a run, in the order of service: {R, off, n[, single]}
+local served = 0       -- tasks in them
 local moved = {}       -- R → tasks that have left it, as of now
 local gone = {}        -- entries that wait no longer
 local singles = {}     -- refs that waited on their own: they have a history
 
 -- serve takes up to k tasks from the given entries of one queue, in order, and
--- appends them to list. It returns the entries that are used up.
+-- appends stretches of them to list. It returns the entries that are used up, and
+-- how many tasks it took.
 local function serve(entries, k, list)
   local Rs, fresh = {}, {}
   for i, e in ipairs(entries) do
@@ -36,35 +39,50 @@ local function serve(entries, k, list)
   load(Rs)
   local nexts = fetch(P .. 'next', fresh)
   for i, R in ipairs(fresh) do moved[R] = tonumber(nexts[i] or 0) end
-  local used = {}
+  local used, wanted = {}, k
   for i, e in ipairs(entries) do
     if k == 0 then break end
     local R = Rs[i]
     if string.sub(e, 11) == '~' then
       local from = moved[R]
       local m = math.min(k, runs[R].n - from)
-      local head, base = R .. '.', runs[R].off
-      for j = from, from + m - 1 do list[#list + 1] = head .. string.format('%07d', base + j) end
+      list[#list + 1] = { R, runs[R].off + from, m }
       moved[R] = from + m
       k = k - m
       if from + m == runs[R].n then used[#used + 1] = e end
     else
-      list[#list + 1] = e
+      list[#list + 1] = { R, tonumber(offof(e)), 1, e }
       used[#used + 1] = e
       singles[#singles + 1] = e
       k = k - 1
     end
   end
-  return used
+  return used, wanted - k
+end
+
+-- turn appends the tasks of several lists in turns of one task.
+local function turn(lists, most)
+  local at = {}
+  for i = 1, #lists do at[i] = { 1, 0 } end
+  for _ = 1, most do
+    for i, list in ipairs(lists) do
+      local a = at[i]
+      local s = list[a[1]]
+      if s then
+        taken[#taken + 1] = { s[1], s[2] + a[2], 1, s[4] }
+        a[2] = a[2] + 1
+        if a[2] == s[3] then a[1], a[2] = a[1] + 1, 0 end
+      end
+    end
+  end
 end
 
 -- What has waited ten times its deadline comes first, whatever its class.
 while n > 0 do
   local aged = redis.call('ZRANGEBYSCORE', P .. 'age', '-inf', NOW, 'LIMIT', 0, 1)
   if #aged == 0 then break end
-  local before = #taken
-  local used = serve(aged, n, taken)
-  n = n - (#taken - before)
+  local used, got = serve(aged, n, taken)
+  n, served = n - got, served + got
   if #used > 0 then pull(aged[1], runs[runof(aged[1])]) end
 end
 
@@ -87,22 +105,17 @@ if n > 0 then
       local lists, stay, most = {}, {}, 0
       for i, tenant in ipairs(tenants) do
         local q = P .. 'q:' .. class .. ':' .. tenant
-        local list = {}
+        lists[i] = m == 1 and taken or {}
         local entries = redis.call('ZRANGE', q, 0, turns - 1)
-        local used = serve(entries, turns, list)
+        local used, got = serve(entries, turns, lists[i])
         if #used > 0 then
           each('ZREM', q, used)
           for _, e in ipairs(used) do gone[#gone + 1] = e end
         end
         if #used < #entries or redis.call('EXISTS', q) == 1 then stay[#stay + 1] = tenant end
-        lists[i] = list
-        most = math.max(most, #list)
+        n, served, most = n - got, served + got, math.max(most, got)
       end
-      for turn = 1, most do
-        for i = 1, m do
-          if lists[i][turn] then taken[#taken + 1] = lists[i][turn]; n = n - 1 end
-        end
-      end
+      if m > 1 then turn(lists, most) end
       -- A single tenant with several turns is alone in the ring: it stays.
       if m > 1 or turns == 1 or #stay == 0 then
         redis.call('LTRIM', ring, m, -1)
@@ -112,7 +125,7 @@ if n > 0 then
   end
 end
 
-local k = #taken
+local k = served
 local reply = { NOW, w, held + k, 0, -1, blocked, 0 }
 if k > 0 then
   unindex(gone)
@@ -124,37 +137,46 @@ if k > 0 then
   local history = {}
   for i, l in ipairs(fetch(P .. 'live', singles)) do history[singles[i]] = string.sub(l, 3) end
   if #singles > 0 then each('HDEL', P .. 'live', singles) end
-  local leases, pieces = {}, {}
-  local grant, stamp, lend = ',' .. fence .. ',', ',' .. NOW, F(now + ARGV[5])
-  local fresh = grant .. '0,0' .. stamp
-  local names, seen = {}, {}
-  for i, id in ipairs(taken) do
-    leases[2 * i - 1] = lend
-    leases[2 * i] = id .. (history[id] and grant .. history[id] .. stamp or fresh)
-    local R = runof(id)
-    local r = runs[R]
-    local p = pieces[r.piece]
-    if not p then p = { offs = {}, at = {} }; pieces[r.piece] = p end
-    p.offs[#p.offs + 1] = offof(id)
-    p.at[#p.at + 1] = i
-    if not seen[R] then seen[R] = true; names[#names + 1] = R end
+
+  reply[7] = fence
+  local seen = {}
+  for _, s in ipairs(taken) do
+    local R = s[1]
+    if not seen[R] then
+      seen[R] = true
+      reply[#reply + 1] = R
+      reply[#reply + 1] = runs[R].raw
+    end
+  end
+  local at = #reply + 1
+  reply[at] = ''
+  local leases, grant, stamp, lend = {}, ',' .. fence .. ',', ',' .. NOW, F(now + ARGV[5])
+  local fresh, l = grant .. '0,0' .. stamp, 0
+  local offs, pieces = {}, {}  -- piece → offs, and where in the reply their records go
+  for _, s in ipairs(taken) do
+    local R, off, m, single = s[1], s[2], s[3], s[4]
+    local piece, head, tail = runs[R].piece, R .. '.', fresh
+    local list, places = offs[piece], pieces[piece]
+    if not list then
+      list, places = {}, {}
+      offs[piece], pieces[piece] = list, places
+    end
+    if single then tail = grant .. history[single] .. stamp end
+    reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = R, off, m, single and history[single] or ''
+    at = at + 4
+    local p = #list
+    for j = 1, m do
+      local name = string.format('%07d', off + j - 1)
+      leases[l + 1], leases[l + 2] = lend, head .. name .. tail
+      l = l + 2
+      list[p + j], places[p + j] = name, at + j
+    end
+    at = at + m
   end
   each('ZADD', P .. 'leases', leases)
-  local records = {}
-  for piece, p in pairs(pieces) do
-    local got = fetch(P .. 'p:' .. piece, p.offs)
-    for j, i in ipairs(p.at) do records[i] = got[j] or '' end
-  end
-  reply[7] = fence
-  for _, R in ipairs(names) do
-    reply[#reply + 1] = R
-    reply[#reply + 1] = runs[R].raw
-  end
-  reply[#reply + 1] = ''
-  for i, id in ipairs(taken) do
-    reply[#reply + 1] = id
-    reply[#reply + 1] = history[id] or ''
-    reply[#reply + 1] = records[i]
+  for piece, list in pairs(offs) do
+    local places = pieces[piece]
+    for j, record in ipairs(fetch(P .. 'p:' .. piece, list)) do reply[places[j]] = record or '' end
   end
   count('waiting', -k)
   count('leased', k)
