@@ -65,18 +65,21 @@ func ofStatus(status int) error {
 }
 
 // ofFailure tells the kind of a failure without a whole answer. A context that
-// was cancelled, not timed out, stays what it is.
+// was cancelled, not timed out, stays what it is. A connection that could not be
+// made in the dialer's time is ErrRefused: the request's own time was not over.
 func ofFailure(ctx context.Context, err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
-	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrTooLarge):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 	default: // EOF, reset, broken pipe, not HTTP: the request may have run
 		return fmt.Errorf("%w: %w", ErrReset, err)
 	}

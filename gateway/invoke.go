@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -68,14 +69,15 @@ func NewInvoker(rawURL string, o InvokerOptions) (*Invoker, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = DefaultMaxConns
 	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	http1 := &http.Protocols{}
 	http1.SetHTTP1(true) // HTTP/2 repeats requests by rules of its own
 	return &Invoker{
 		base:  base,
 		limit: o.MaxAnswer,
 		transport: &http.Transport{ // no proxy of the environment, no time limit but the context's
-			DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext,
-			TLSHandshakeTimeout: dialTimeout,
+			DialContext:         dialer.DialContext,
+			DialTLSContext:      dialTLS(dialer, nil),
 			MaxIdleConns:        o.MaxConns,
 			MaxIdleConnsPerHost: o.MaxConns,
 			IdleConnTimeout:     idleTimeout,
@@ -83,6 +85,20 @@ func NewInvoker(rawURL string, o InvokerOptions) (*Invoker, error) {
 			Protocols:           http1,
 		},
 	}, nil
+}
+
+// dialTLS makes a connection and shakes hands, both within the dialer's time. It
+// is net/http's own work but for the error: whatever goes wrong in a handshake,
+// be it an end of file, nothing of a request was sent.
+func dialTLS(d *net.Dialer, c *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := (&tls.Dialer{NetDialer: d, Config: c}).DialContext
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		return conn, nil
+	}
 }
 
 // CloseIdle closes the idle connections.
