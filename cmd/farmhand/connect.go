@@ -48,6 +48,15 @@ func (c *connection) stateDir() string {
 	return dir
 }
 
+// hint repeats the flags that a command needs to find the same dispatcher.
+func (c *connection) hint() string {
+	flags := stateHint(c.state)
+	if c.gateway != "" {
+		flags += fmt.Sprintf(" --gateway '%s'", c.gateway)
+	}
+	return flags
+}
+
 // with runs a command that calls the dispatcher.
 func (c *connection) with(cmd *cobra.Command, do func(*jobclient.Client) error) error {
 	client, err := c.client(cmd)

@@ -48,7 +48,7 @@ func (f *follow) check() error {
 func (f *follow) run(cmd *cobra.Command, c *connection, client *jobclient.Client, job string, files []string) error {
 	n, err := f.take(cmd, client, job, files)
 	if interrupted(cmd.Context()) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped following; the job goes on. Its results: farmhand job '%s' %s\n", job, f.again())
+		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped following; the job goes on. Its results: farmhand job '%s' %s%s\n", job, f.again(), c.hint())
 		return &exitError{code: exitInterrupted}
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *follow) summary(cmd *cobra.Command, c *connection, client *jobclient.Cl
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d results are gone: they were taken before with --out, which without --keep leaves none on the server\n", gone)
 	}
 	if j.Dead > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Why they died: farmhand dead %s; again: farmhand redrive %s --all\n", j.Worker, j.Worker)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Why they died: farmhand dead %[1]s%[2]s; again: farmhand redrive %[1]s --all%[2]s\n", j.Worker, c.hint())
 	}
 	if j.Dead > 0 || j.Cancelled > 0 {
 		return &exitError{code: exitPartly}

@@ -122,7 +122,7 @@ func (s *submit) run(cmd *cobra.Command, client *jobclient.Client) error {
 		if !s.closed {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d tasks accepted. ", j.Total)
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "Results: farmhand job '%s' --wait (or --out FOLDER)\n", j.ID)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Results: farmhand job '%s' --wait (or --out FOLDER)%s\n", j.ID, s.conn.hint())
 	})
 }
 
@@ -142,11 +142,11 @@ func (s *submit) cutOff(cmd *cobra.Command, err error) error {
 		if len(s.inputs) > 0 {
 			again = "farmhand submit " + s.worker
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "The submission was cut off after %d tasks. Go on with: %s --resume '%s'\n", s.sent, again, s.job)
+		fmt.Fprintf(cmd.ErrOrStderr(), "The submission was cut off after %d tasks. Go on with: %s --resume '%s'%s\n", s.sent, again, s.job, s.conn.hint())
 	}
 	if interrupted(cmd.Context()) {
 		if s.job == "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "Interrupted before the dispatcher had answered; farmhand jobs --worker %s shows whether it took something\n", s.worker)
+			fmt.Fprintf(cmd.ErrOrStderr(), "Interrupted before the dispatcher had answered; farmhand jobs --worker %s%s shows whether it took something\n", s.worker, s.conn.hint())
 		}
 		return &exitError{code: exitInterrupted}
 	}
