@@ -2,7 +2,7 @@
 // workers; docs/api.md describes its HTTP API.
 //
 // Environment: farmhand_redis_url, farmhand_gateway_url, and config below.
-// Secrets: farmhand-token, farmhand-redis (optional).
+// Secrets: farmhand-token; farmhand-redis and farmhand-callback (optional).
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"farmhand/gateway"
 	"farmhand/internal/fn"
 	"farmhand/internal/redisurl"
+	"farmhand/internal/secret"
 	"farmhand/skeleton/callback"
 	"farmhand/skeleton/dispatch"
 	"farmhand/skeleton/jobapi"
@@ -62,9 +63,9 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("farmhand_gateway_url: %w", err)
 	}
-	callbacks, err := callback.New(callback.Config{Allow: cfg.Callbacks, Secret: token})
+	callbacks, err := notifier(cfg.Callbacks, token)
 	if err != nil {
-		return nil, fmt.Errorf("farmhand_callback_allow: %w", err)
+		return nil, err
 	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{
 		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
@@ -100,6 +101,19 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 			return errors.Join(err, rdb.Close())
 		},
 	}, nil
+}
+
+// notifier makes what delivers callbacks.
+func notifier(allow []string, token string) (*callback.Sender, error) {
+	key, err := secret.CallbackKey(token)
+	if err != nil {
+		return nil, err
+	}
+	s, err := callback.New(callback.Config{Allow: allow, Secret: key})
+	if err != nil {
+		return nil, fmt.Errorf("farmhand_callback_allow: %w", err)
+	}
+	return s, nil
 }
 
 // owner names this process in leases and heartbeats.

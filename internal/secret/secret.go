@@ -3,8 +3,10 @@
 package secret
 
 import (
+	"crypto/hkdf"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +23,7 @@ const DefaultMount = "/var/openfaas/secrets"
 const (
 	Token         = "farmhand-token"      // Bearer token of the suite's HTTP APIs
 	RedisPassword = "farmhand-redis"      // password of Redis; optional
+	Callback      = "farmhand-callback"   // signs callbacks; optional
 	GatewayUser   = "basic-auth-user"     // gateway credentials; controller only
 	GatewayPass   = "basic-auth-password" // gateway credentials; controller only
 )
@@ -48,6 +51,24 @@ func Read(name string) (string, error) {
 		return "", fmt.Errorf("secret %s is empty", name)
 	}
 	return value, nil
+}
+
+// CallbackKey returns what signs callbacks: the secret farmhand-callback or, where
+// there is none, a key derived from the token, so that a receiver never needs the
+// token itself. An empty token gives no key.
+func CallbackKey(token string) (string, error) {
+	key, err := Read(Callback)
+	if !errors.Is(err, ErrMissing) {
+		return key, err
+	}
+	if token == "" {
+		return "", nil
+	}
+	raw, err := hkdf.Key(sha256.New, []byte(token), nil, "farmhand callback", sha256.Size)
+	if err != nil {
+		return "", fmt.Errorf("secret: %w", err)
+	}
+	return hex.EncodeToString(raw), nil
 }
 
 // Equal compares two secrets in a time that does not depend on their content
