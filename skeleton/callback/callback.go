@@ -16,10 +16,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -127,7 +129,7 @@ func (s *Sender) Notify(ctx context.Context, due ledger.CallbackDue) (again time
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return s.again(due.Try), fmt.Errorf("callback: %w", err)
+		return s.again(due.Try), fmt.Errorf("callback to %s: %w", place(to), cause(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // its answer does not matter
@@ -141,6 +143,17 @@ func (s *Sender) Notify(ctx context.Context, due ledger.CallbackDue) (again time
 	default:
 		return s.again(due.Try), fmt.Errorf("callback: the receiver answered %d", code)
 	}
+}
+
+// place is a URL without what may be secret: the query.
+func place(u *url.URL) string { return u.Host + u.EscapedPath() }
+
+// cause is what went wrong without the whole URL, which net/http puts before it.
+func cause(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }
 
 // again is the pause after a try, with a fifth of jitter; 0 after the last.

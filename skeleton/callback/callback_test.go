@@ -192,6 +192,22 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// What goes wrong is told with host and path; the query may hold a secret.
+func TestErrorsDoNotTellTheQuery(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	_, err := sender(t, "127.0.0.1").Notify(t.Context(), ledger.CallbackDue{Job: ended(gone.URL + "/done/7?token=hush"), Try: 1})
+	if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), strings.TrimPrefix(gone.URL, "http://")+"/done/7: ") {
+		t.Errorf("nobody there: %v", err)
+	}
+	for _, status := range []int{302, 410, 500} {
+		r := newReceiver(t, status)
+		if _, err := sender(t, "127.0.0.1").Notify(t.Context(), ledger.CallbackDue{Job: ended(r.url + "/?token=hush"), Try: 1}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
 // A list that was changed since the submission holds.
 func TestListIsCheckedAgain(t *testing.T) {
 	r := newReceiver(t, 200)
