@@ -65,8 +65,8 @@
 //     step mints tokens, and none is waited out. A farm that is stepped from
 //     outside, as by cron, sets its interval to that period.
 //   - The budget is charged for all of the time, also that of a controller that was
-//     down, and for one interval on a step back: a step charges too much once (30 s
-//     of work at worst) and never too little.
+//     down, and for one interval on a step back: a step ahead is charged once, as if
+//     it were work, and no step charges too little.
 //   - A day once begun is not begun again when the clock steps back over midnight by
 //     less than an hour. A farther step back renames the day and keeps what was used.
 //   - A long window of data is either one that the observation covers, to within an

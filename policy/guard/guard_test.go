@@ -1,7 +1,6 @@
 package guard_test
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -106,10 +105,20 @@ func TestLimitsBind(t *testing.T) {
 			unset: func(s *scene) { s.set.Learned = false }, without: 3,
 		},
 		{
-			name:  "learned, while the rule would hold",
-			set:   func(s *scene) { s.set.Learned, s.wish.Replicas, s.rule.Hold, s.obs.Overdue = true, 3, true, 1 },
+			name: "learned, with nobody knowing how long tasks wait",
+			set: func(s *scene) {
+				s.set.Learned, s.wish.Replicas, s.rule.Replicas, s.obs.OldestWait = true, 3, 7, policy.Unknown
+			},
+			limit: guard.LimitRule, want: 7,
+			unset: func(s *scene) { s.obs.OldestWait = 0 }, without: 3,
+		},
+		{
+			name: "learned, while the rule would hold",
+			set: func(s *scene) {
+				s.set.Learned, s.wish.Replicas, s.rule, s.obs.Overdue = true, 3, policy.Decision{Replicas: 9, Hold: true}, 1
+			},
 			limit: guard.LimitRule, want: 5,
-			unset: func(s *scene) { s.rule = policy.Decision{Replicas: 2} }, without: 3,
+			unset: func(s *scene) { s.rule = policy.Decision{Replicas: math.MaxInt} }, without: 3,
 		},
 		{
 			name:  "not one long window of data",
@@ -175,6 +184,12 @@ func TestLimitsBind(t *testing.T) {
 			},
 			limit: guard.LimitMin, want: 3,
 			unset: func(s *scene) { s.obs.Min = 0 }, without: 0,
+		},
+		{
+			name:  "a min above max",
+			set:   func(s *scene) { s.wish.Replicas, s.obs.Min, s.obs.Max = 2, 8, 4 },
+			limit: guard.LimitMin, want: 4,
+			unset: func(s *scene) { s.obs.Min = 0 }, without: 2,
 		},
 		{
 			name:  "no token, up",
@@ -256,14 +271,6 @@ func TestLimitsInOrder(t *testing.T) {
 	}
 }
 
-func TestMaxWinsOverMin(t *testing.T) {
-	s := quiet()
-	s.obs.Min, s.obs.Max = 8, 4
-	if out, _ := s.apply(); out.Replicas != 4 {
-		t.Errorf("got %+v: want 4", out)
-	}
-}
-
 func TestAlarmBeforeTheBudgetEnds(t *testing.T) {
 	for _, tt := range []struct {
 		used, budget float64
@@ -287,13 +294,4 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v does not name the %s", err, word)
 		}
 	}
-}
-
-func ExampleSettings_Apply() {
-	s := quiet()
-	settings := guard.Settings{Budget: 100}
-	out, st := settings.Apply(&s.obs, policy.Decision{Replicas: 64}, policy.Decision{Replicas: 64}, s.st)
-	// Here st is saved; then, as out is no hold, the platform is asked for out.Replicas.
-	fmt.Println(out.Replicas, out.Hold, out.Limits[0].Reason, st.Spent)
-	// Output: 10 false 10 is the most 1
 }

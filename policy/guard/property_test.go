@@ -38,7 +38,7 @@ func anything(t *rapid.T) scene {
 	s.obs.Deadline = rapid.Float64Range(0, 20).Draw(t, "deadline")
 	s.obs.Min = rapid.IntRange(-1, 8).Draw(t, "min")
 	s.obs.Max = rapid.IntRange(-1, 16).Draw(t, "max")
-	s.obs.Desired = rapid.IntRange(0, 20).Draw(t, "desired")
+	s.obs.Desired = rapid.IntRange(-1, 20).Draw(t, "desired")
 	s.obs.Age = maybe(t, "age", 10)
 	s.obs.Waiting = maybe(t, "waiting", 9)
 	s.obs.Running = maybe(t, "running", 9)
@@ -66,23 +66,25 @@ func TestAnyDecision(t *testing.T) {
 		if hi <= 0 {
 			hi = guard.Ceiling
 		}
-		lo := min(max(0, s.obs.Min), hi)
+		lo, count := min(max(0, s.obs.Min), hi), max(0, s.obs.Desired)
 		switch {
-		case s.obs.Stale() && out.Replicas != max(s.obs.Desired, lo):
+		case s.obs.Stale() && out.Replicas != max(count, lo):
 			t.Fatalf("on stale signals: %+v", out)
 		case !s.obs.Stale() && (out.Replicas < lo || out.Replicas > hi):
 			t.Fatalf("outside %d…%d: %+v", lo, hi, out)
 		case !out.Hold && (out.Replicas < lo || out.Replicas > hi):
 			t.Fatalf("led outside %d…%d: %+v", lo, hi, out)
-		case out.Hold != (out.Replicas == s.obs.Desired):
-			t.Fatalf("%+v from %d", out, s.obs.Desired)
+		case out.Hold != (out.Replicas == count):
+			t.Fatalf("%+v from %d", out, count)
 		case st.Spent < 0 || st.Used < 0 || st.Steady < 0:
+			t.Fatalf("state %+v", st)
+		case s.st.Version == st.Version && st.Day == s.st.Day && st.Used < s.st.Used:
 			t.Fatalf("state %+v", st)
 		}
 
 		at := s.wish.Replicas
 		if s.wish.Hold {
-			at = s.obs.Desired
+			at = count
 		}
 		for _, l := range out.Limits {
 			if l.From != at || l.To == at {

@@ -31,7 +31,7 @@ func (st State) Hours() float64 { return st.Used / 3600 }
 // advance brings the state to the observation. The products are rounded before
 // they are added, so that no processor fuses the two and replays another number.
 func (st State) advance(obs *policy.Observation, perHour float64) State {
-	at := obs.At.Round(0).UTC() // the wall clock, which alone survives JSON
+	at := obs.At.UTC() // the wall clock alone, as after JSON
 	if st.Version != StateVersion {
 		st = State{Version: StateVersion, At: at, Day: midnight(at)}
 	}

@@ -122,6 +122,19 @@ func TestStepsMintNoTokens(t *testing.T) {
 	}
 }
 
+// An interval that nobody set does not keep the tokens for ever.
+func TestTokensReturnWithoutAnInterval(t *testing.T) {
+	for _, interval := range []float64{0, math.NaN()} {
+		w := begin(guard.Settings{})
+		w.obs.Interval, w.st.Spent, w.wish.Replicas = interval, 10, 8
+		for n := 0; w.after(time.Second).Hold; n++ {
+			if n > 8 {
+				t.Fatalf("an interval of %g: %+v, %+v", interval, w.out, w.st)
+			}
+		}
+	}
+}
+
 // What always passes leaves a debt, and never one too deep to be worked off.
 func TestDebt(t *testing.T) {
 	w := begin(guard.Settings{})
