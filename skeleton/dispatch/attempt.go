@@ -99,11 +99,11 @@ func (a *attempt) run() {
 	call := r.cfg.Caller.Call(a.ctx, a.lease.Task, a.body, timeout)
 	call.Timeout = timeout
 	call.Elapsed = time.Since(a.taken) - time.Duration(a.started.Load())
-	if call.Failure != skeleton.NoFailure {
+	if call.Failure != skeleton.NoFailure && call.Failure != skeleton.Refused { // refused: no worker has it
 		if cause := context.Cause(a.ctx); errors.Is(cause, errOvertime) {
 			call.Failure = skeleton.Overtime
 		} else if cause != nil {
-			r.finish(a, a.cutOff(cause))
+			r.finish(a, cutOff(cause))
 			return
 		}
 	}
@@ -129,7 +129,7 @@ func (a *attempt) fetch() ([]byte, ending, bool) {
 			return body, ending{}, true
 		}
 		if cause := context.Cause(a.ctx); cause != nil {
-			return nil, a.cutOff(cause), false
+			return nil, ending{kind: ledger.Released, reason: cause.Error()}, false
 		}
 		if !errors.Is(err, ledger.ErrUnavailable) {
 			// Charged, or a body that cannot be read would come back for ever.
@@ -140,17 +140,15 @@ func (a *attempt) fetch() ([]byte, ending, bool) {
 	}
 }
 
-// cutOff says what an attempt comes to that was ended from outside before it
-// had a full answer.
-func (a *attempt) cutOff(cause error) ending {
+// cutOff says what an attempt comes to whose call was ended from outside before
+// there was a full answer. At a stop the worker may still run it, and nobody will
+// hear: lost. When the job was cancelled the ledger knows that it is, whatever we
+// say; when the lease was lost see finish.
+func cutOff(cause error) ending {
 	e := ending{kind: ledger.Released, reason: cause.Error()}
-	switch {
-	case errors.Is(cause, errOvertime):
-		e.kind, e.delay = ledger.TimedOut, skeleton.Backoff(a.lease.Attempt, a.r.cfg.Uniform)
-	case errors.Is(cause, errStopped) && a.started.Load() != 0:
-		e.kind = ledger.Lost // the worker may still run it, nobody will hear
+	if errors.Is(cause, errStopped) {
+		e.kind = ledger.Lost
 	}
-	// Cancelled: the ledger knows that it is, whatever we say. Lost: see finish.
 	return e
 }
 

@@ -111,7 +111,7 @@ func (r *runner) begin(a *attempt) (time.Duration, bool) {
 	defer r.mu.Unlock()
 	switch {
 	case a.ctx.Err() != nil:
-		r.endLocked(a, a.cutOff(context.Cause(a.ctx)))
+		r.endLocked(a, ending{kind: ledger.Released, reason: context.Cause(a.ctx).Error()})
 	case r.draining:
 		r.close(a, ending{kind: ledger.Released, reason: errStopped.Error()})
 	case deleted:

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -95,6 +96,27 @@ func TestStopCutsOff(t *testing.T) {
 		s.read(func() {
 			for _, r := range s.tasks {
 				if r.task.Lost != 1 || !r.lease.IsZero() || r.state != skeleton.Waiting {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	})
+}
+
+// A task that is refused in the moment of the stop is with no worker: it is given
+// back and not charged.
+func TestStopReleasesWhatWasRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStore(3, 3)
+		d := start(t, s, func(ctx context.Context, _ skeleton.Task, _ []byte) skeleton.Call {
+			<-ctx.Done()
+			return skeleton.Call{Failure: skeleton.Refused}
+		})
+		after(time.Second)
+		stop(t, d)
+		s.read(func() {
+			for _, r := range s.tasks {
+				if !slices.Equal(r.kinds, []ledger.Kind{ledger.Released}) || r.state != skeleton.Waiting {
 					t.Errorf("%+v", r)
 				}
 			}
