@@ -39,8 +39,9 @@ var (
 	ErrFull        = errors.New("ledger: queue full")           // the farm's waiting tasks or bytes: try again later
 	ErrTooLarge    = errors.New("ledger: submission too large") // larger than an empty queue takes: send pieces
 	ErrGone        = errors.New("ledger: stage is gone")        // swept because its client was silent too long
-	ErrRef         = errors.New("ledger: no reference to a task")
-	ErrExists      = errors.New("ledger: job exists") // job id taken by another submission
+	ErrRef         = errors.New("ledger: no reference to a task, or no cursor")
+	ErrKeyUsed     = errors.New("ledger: the idempotency key belongs to another submission") // to another job, or of another kind
+	ErrExists      = errors.New("ledger: job exists")                                        // job id taken by another submission
 	ErrSchema      = errors.New("ledger: schema is newer than this program")
 )
 

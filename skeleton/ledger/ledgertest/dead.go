@@ -95,6 +95,17 @@ var deadTests = []test{
 	{name: "a reference that is none is refused", fn: func(b *bench) {
 		_, err := b.l.Redrive(b.ctx, []string{"bogus"}, 0)
 		b.fails(ledger.ErrRef, err)
+		b.submit(task("x"))
+		b.settles("dead", ledger.Outcome{Kind: ledger.Rejected}, b.one())
+		refs := make([]string, ledger.MaxBatch+1)
+		for i := range refs {
+			refs[i] = b.letter().Ref
+		}
+		_, err = b.l.Redrive(b.ctx, append(refs, "bogus"), 0)
+		b.fails(ledger.ErrRef, err)
+		b.counts(ledger.Counts{Submitted: 1, Dead: 1})
+		_, _, err = b.l.Dead(b.ctx, "bogus", 1)
+		b.fails(ledger.ErrRef, err)
 	}},
 	{name: "a redriven task may die again", fn: func(b *bench) {
 		id := b.submit(tasks("x", 1, attempts(1), deadline(time.Hour))...)

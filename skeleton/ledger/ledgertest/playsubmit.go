@@ -72,6 +72,10 @@ func (m *model) commit(sub ledger.Submission) {
 	got, err := m.send(sub, list)
 	ref := &m.ref
 	if known, ok := ref.receipts[sub.Key]; ok {
+		if known.added != sub.Append || known.added && known.job.id != sub.Job.ID {
+			m.equal("key of another submission", errors.Is(err, ledger.ErrKeyUsed), true)
+			return
+		}
 		m.must(err)
 		m.equal("receipt", []any{got.Repeated, got.Job.ID, got.First, got.Tasks, got.Duplicates}, []any{true, known.job.id, known.first, known.n, known.d})
 		return
@@ -88,7 +92,7 @@ func (m *model) commit(sub ledger.Submission) {
 		j = &refJob{id: sub.Job.ID, open: sub.Job.Open, ordered: sub.Job.Ordered, callback: sub.Job.Callback}
 		ref.jobs = append(ref.jobs, j)
 	}
-	receipt := refReceipt{job: j, first: len(j.tasks)}
+	receipt := refReceipt{job: j, first: len(j.tasks), added: sub.Append}
 	ref.seq++
 	for _, nt := range list {
 		if nt.Key != "" {

@@ -43,6 +43,7 @@ type refLease struct {
 type refReceipt struct {
 	job         *refJob
 	first, n, d int
+	added       bool // to a job that was there
 }
 
 type reference struct {

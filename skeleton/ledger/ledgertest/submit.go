@@ -173,6 +173,37 @@ var submitTests = []test{
 		b.equal("tasks", r.Tasks, 2*ledger.MaxBatch)
 		b.counts(ledger.Counts{Submitted: 2 * ledger.MaxBatch, Waiting: 2 * ledger.MaxBatch})
 	}},
+	{name: "a key belongs to one submission", fn: func(b *bench) {
+		a, other := skeleton.Job{ID: b.id(), Open: true}, skeleton.Job{ID: b.id(), Open: true}
+		b.must(second(b.try(ledger.Submission{Job: a})))
+		b.must(second(b.try(ledger.Submission{Job: other})))
+		b.must(second(b.try(ledger.Submission{Job: a, Append: true, Key: "k"}, task("x"))))
+		b.fails(ledger.ErrKeyUsed, second(b.try(ledger.Submission{Job: other, Append: true, Key: "k"}, task("x"))))
+		b.fails(ledger.ErrKeyUsed, second(b.try(ledger.Submission{Job: skeleton.Job{ID: b.id()}, Key: "k"}, task("x"))))
+		r, err := b.try(ledger.Submission{Job: a, Append: true, Key: "k"}, task("x"))
+		b.must(err)
+		b.equal("receipt", []any{r.Repeated, r.Tasks}, []any{true, 1})
+		b.counts(ledger.Counts{Submitted: 1, Waiting: 1})
+	}},
+	{name: "what is repeated leaves nothing staged", limits: ledger.Limits{QueueBytes: 3000}, fn: func(b *bench) {
+		list := tasks("x", ledger.MaxBatch)
+		for i := range list {
+			list[i].Body = []byte("xx")
+		}
+		for i := range 8 {
+			r, err := b.try(ledger.Submission{Job: skeleton.Job{ID: b.id()}, Key: "k"}, append(list, task("last"))...)
+			b.must(err)
+			b.equal("repeated", r.Repeated, i > 0)
+		}
+		b.counts(ledger.Counts{Submitted: ledger.MaxBatch + 1, Waiting: ledger.MaxBatch + 1})
+	}},
+	{name: "a due before all time is late, and nothing else", fn: func(b *bench) {
+		old := task("old")
+		old.Due = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)
+		id := b.submit(task("new"), old)
+		b.settles("done", ledger.Outcome{Kind: ledger.Success}, b.takes("old new")...)
+		b.equal("late", b.job(id).Late, 1)
+	}},
 	{name: "a commit whose answer was lost is called again", fn: func(b *bench) {
 		open := skeleton.Job{ID: b.id(), Open: true}
 		for i, sub := range []ledger.Submission{{Job: open}, {Job: open, Append: true}, {Job: skeleton.Job{ID: b.id()}, Key: "k"}} {

@@ -35,6 +35,7 @@ type stagedRun struct {
 type receipt struct {
 	job                *job
 	first, tasks, dups int
+	added              bool // to a job that was there
 }
 
 // Stage implements ledger.Producer.
@@ -161,8 +162,11 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 		if s.committed != nil {
 			r, repeated = *s.committed, false
 		} else if repeated {
-			r = s.f.receipts[s.sub.Key]
 			s.leave()
+			r = s.f.receipts[s.sub.Key]
+			if r.added != s.sub.Append || r.added && r.job.ID != s.sub.Job.ID {
+				return ledger.ErrKeyUsed
+			}
 		} else if err := s.commit(now, &r); err != nil {
 			return err
 		}
@@ -196,7 +200,7 @@ func (s *stage) commit(now int64, out *receipt) error {
 	if j == nil {
 		j = f.create(now, s.sub.Job)
 	}
-	out.job, out.first = j, j.Total
+	out.job, out.first, out.added = j, j.Total, s.sub.Append
 	out.dups = s.leaveOut(j)
 	out.tasks = len(s.tasks)
 	s.accept(now, j)

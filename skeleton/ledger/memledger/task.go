@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/order"
 )
 
@@ -72,8 +73,8 @@ func shapeOf(t *skeleton.NewTask) shape {
 	if s.attempts == 0 {
 		s.attempts = skeleton.DefaultAttempts
 	}
-	if s.deadline == 0 {
-		s.due = micros(t.Due)
+	if s.deadline == 0 && !t.Due.IsZero() {
+		s.due = max(1, micros(t.Due)) // 0 means none
 	}
 	return s
 }
@@ -196,10 +197,10 @@ func parseCursor(s string) (at letter, err error) {
 	var n [3]int64
 	for i := range n {
 		if len(parts) != len(n) {
-			return at, fmt.Errorf("memledger: %q is no cursor of dead letters", s)
+			return at, fmt.Errorf("%w: %q", ledger.ErrRef, s)
 		}
 		if n[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
-			return at, fmt.Errorf("memledger: %q is no cursor of dead letters", s)
+			return at, fmt.Errorf("%w: %q", ledger.ErrRef, s)
 		}
 	}
 	return letter{died: n[0], seq: n[1], index: int32(n[2])}, nil

@@ -24,7 +24,7 @@ func (l *farm) Dead(ctx context.Context, after string, limit int) ([]ledger.Dead
 	if after != "" {
 		n, err := strconv.Atoi(after)
 		if err != nil || n < 0 {
-			return nil, "", fmt.Errorf("redisledger: %q is no cursor of dead letters", after)
+			return nil, "", fmt.Errorf("%w: %q", ledger.ErrRef, after)
 		}
 		from = n
 	}
@@ -60,9 +60,9 @@ func (l *farm) Dead(ctx context.Context, after string, limit int) ([]ledger.Dead
 }
 
 // Redrive implements ledger.Producer.
-func (l *farm) Redrive(ctx context.Context, refs []string, limit int) (int, error) {
+func (l *farm) Redrive(ctx context.Context, names []string, limit int) (int, error) {
 	total := 0
-	if refs == nil {
+	if names == nil {
 		for over := 0; total < limit; { // over: letters of cancelled jobs, which stay
 			n, left, err := l.redrive(ctx, min(limit-total, ledger.MaxBatch), over)
 			if err != nil {
@@ -76,13 +76,15 @@ func (l *farm) Redrive(ctx context.Context, refs []string, limit int) (int, erro
 		}
 		return total, nil
 	}
-	for len(refs) > 0 {
-		n := min(len(refs), ledger.MaxBatch)
+	for _, ref := range names { // all of them before the first is done
+		if !refs.MatchString(ref) {
+			return 0, fmt.Errorf("%w: %q", ledger.ErrRef, ref)
+		}
+	}
+	for len(names) > 0 {
+		n := min(len(names), ledger.MaxBatch)
 		args := []any{0}
-		for _, ref := range refs[:n] {
-			if _, _, err := split(ref); err != nil {
-				return total, err
-			}
+		for _, ref := range names[:n] {
 			args = append(args, ref)
 		}
 		done, _, err := l.redrive(ctx, args...)
@@ -90,7 +92,7 @@ func (l *farm) Redrive(ctx context.Context, refs []string, limit int) (int, erro
 			return total, err
 		}
 		total += done
-		refs = refs[n:]
+		names = names[n:]
 	}
 	return total, nil
 }

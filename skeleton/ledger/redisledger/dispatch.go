@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (l *farm) TakeAny(ctx context.Context, owner string, max int) (ledger.Taken
 
 func (l *farm) take(ctx context.Context, max int, anyway bool) (ledger.Taken, error) {
 	c := l.takeCall(max, anyway)
-	return l.taken(l.run(ctx, c.script, c.args...))
+	return l.taken(ctx, l.run(ctx, c.script, c.args...))
 }
 
 func (l *farm) takeCall(max int, anyway bool) call {
@@ -36,8 +37,9 @@ func (l *farm) takeCall(max int, anyway bool) call {
 		ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()}}
 }
 
-// taken reads the answer of the take script.
-func (l *farm) taken(cmd *redis.Cmd) (ledger.Taken, error) {
+// taken reads the answer of the take script. A task whose record cannot be read
+// dies alone.
+func (l *farm) taken(ctx context.Context, cmd *redis.Cmd) (ledger.Taken, error) {
 	a, err := cmd.Slice()
 	if err != nil {
 		return ledger.Taken{}, check("take", err)
@@ -61,18 +63,25 @@ func (l *farm) taken(cmd *redis.Cmd) (ledger.Taken, error) {
 	if i >= len(a) {
 		return t, nil
 	}
+	var broken []ledger.Outcome
 	for i++; i < len(a); {
 		run, off, n, charged := a[i].(string), integer(a[i+1]), integer(a[i+2]), a[i+3].(string)
 		info := runs[run]
 		for j := range n {
 			lease, err := l.lease(run, info, off+j, charged, a[i+4+j].(string))
-			if err != nil {
-				return t, err
-			}
 			lease.Fence, lease.Taken = fence, taken
+			if err != nil {
+				broken = append(broken, ledger.Outcome{Lease: lease, Kind: ledger.Rejected, Reason: "the stored task cannot be read"})
+				continue
+			}
 			t.Leases = append(t.Leases, lease)
 		}
 		i += 4 + n
+	}
+	if len(broken) > 0 {
+		if _, err := l.Settle(ctx, broken, 0); err != nil {
+			return t, nil // their leases lapse, and they come again
+		}
 	}
 	return t, nil
 }
@@ -82,30 +91,21 @@ func (l *farm) lease(run string, r runInfo, off int, charged, record string) (le
 	name := place(off)
 	lease := ledger.Lease{Ref: run + "." + name}
 	t := &lease.Task
-	if err := decodeTask(record, t); err != nil {
-		return lease, err
-	}
 	failures, lost, _ := strings.Cut(charged, ",")
 	t.Attempt, _ = strconv.Atoi(failures) // written by our own script, or empty
 	t.Attempt++
 	t.Lost, _ = strconv.Atoi(lost)
 	t.Farm, t.Job, t.Index = l.name, r.id, r.idx+off-r.off
 	t.Class, t.Tenant, t.Due, t.Accepted, t.Attempts, t.NoRetry = r.class, r.tenant, r.due, r.accepted, r.attempts, r.noRetry
+	err := decodeTask(record, t)
 	if t.Size > len(t.Body) {
 		lease.Locator = r.piece + ":" + name
 	}
-	return lease, nil
+	return lease, err
 }
 
-// split takes a ref apart: R.off.
-func split(ref string) (run string, off int, err error) {
-	run, tail, ok := strings.Cut(ref, ".")
-	off, err = strconv.Atoi(tail)
-	if !ok || err != nil {
-		return "", 0, fmt.Errorf("%w: %q", ledger.ErrRef, ref)
-	}
-	return run, off, nil
-}
+// refs are ten digits of a run, a dot, and seven of a place.
+var refs = regexp.MustCompile(`^[0-9]{10}\.[0-9]{7}$`)
 
 func integer(v any) int { return int(v.(int64)) }
 
@@ -167,7 +167,7 @@ func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Out
 	if err != nil {
 		return s, ledger.Taken{}, err
 	}
-	t, err := l.taken(second)
+	t, err := l.taken(ctx, second)
 	if err != nil {
 		// The outcomes are settled, which must not be hidden; the leases that may
 		// have been handed out come back when they lapse.

@@ -271,6 +271,34 @@ func TestDeletedLeases(t *testing.T) {
 	f.audit()
 }
 
+// A stored task that cannot be read dies alone; a job that somebody deleted by
+// hand stops nobody.
+func TestSpoiltRecords(t *testing.T) {
+	f := setup(t, ledger.Limits{})
+	ctx := context.Background()
+	gone := f.submit([]byte("g"))
+	f.submit([]byte("a"), []byte("b"), []byte("c"))
+	prefix := "farmhand:{" + farmName + "}:"
+	pieces, err := f.rdb.Keys(ctx, prefix+"p:*").Result()
+	f.must(err)
+	for _, p := range pieces {
+		if n, _ := f.rdb.HLen(ctx, p).Result(); n == 3 {
+			f.must(f.rdb.HSet(ctx, p, "0000000", "no header").Err())
+			f.must(f.rdb.HDel(ctx, p, "0000001").Err())
+		}
+	}
+	_, unit, _ := strings.Cut(gone.ID, "~")
+	f.must(f.rdb.Del(ctx, prefix+"job:"+unit).Err())
+	leases := f.take(5)
+	if len(leases) != 2 {
+		t.Fatalf("%d tasks can be read", len(leases))
+	}
+	f.settle(ledger.Success, nil, leases...)
+	if g, err := f.farm.Gauges(ctx); err != nil || g.Done != 2 || g.Dead != 2 || g.Leased != 0 || g.Waiting != 0 {
+		t.Errorf("%+v %v", g, err)
+	}
+}
+
 // Redis read-only (a replica after a failover) is "unavailable", not a failure.
 func TestReadOnly(t *testing.T) {
 	f := setup(t, ledger.Limits{})

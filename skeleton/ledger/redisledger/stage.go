@@ -26,6 +26,7 @@ type stage struct {
 	tasks int
 	bytes int
 	begun bool
+	known bool // the farm knows the submission's key: there is nothing to stage
 	over  bool
 
 	pending      []skeleton.NewTask // not written yet
@@ -56,7 +57,7 @@ func shapeOf(t skeleton.NewTask) shape {
 		s.attempts = skeleton.DefaultAttempts
 	}
 	if s.deadline == 0 && !t.Due.IsZero() {
-		s.due = t.Due.UnixMicro()
+		s.due = max(1, t.Due.UnixMicro()) // 0 means none
 	}
 	return s
 }
@@ -74,6 +75,9 @@ func (l *farm) Stage(_ context.Context, sub ledger.Submission) (ledger.Stage, er
 // batch goes out with Commit, in one script.
 func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
 	limits := s.l.store.limits
+	if s.known {
+		return nil
+	}
 	for _, t := range tasks {
 		if s.tasks == limits.QueueTasks || s.bytes+len(t.Body) > limits.QueueBytes {
 			return ledger.ErrTooLarge
@@ -84,7 +88,7 @@ func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
 		s.pending = append(s.pending, t)
 		s.pendingBytes += len(t.Body)
 		if len(s.pending) == ledger.MaxBatch || s.pendingBytes >= batchBytes {
-			if err := s.flush(ctx); err != nil {
+			if err := s.flush(ctx); err != nil || s.known {
 				return err
 			}
 		}
@@ -92,12 +96,17 @@ func (s *stage) Add(ctx context.Context, tasks []skeleton.NewTask) error {
 	return nil
 }
 
-// flush writes the pending tasks.
+// flush begins or continues the stage with the pending tasks.
 func (s *stage) flush(ctx context.Context) error {
-	c := s.touch()
-	switch state, err := s.l.run(ctx, c.script, c.args...).Text(); {
+	limits := s.l.store.limits
+	state, err := s.l.run(ctx, scriptTouch, s.piece, flag(!s.begun), len(s.pending), s.pendingBytes, limits.QueueTasks, limits.QueueBytes,
+		s.tasks-len(s.pending), s.sub.Key).Text()
+	switch {
 	case err != nil:
 		return check("stage", err)
+	case state == "known":
+		s.known, s.pending = true, nil
+		return nil
 	case state != "ok":
 		return stageErrors[state]
 	}
@@ -106,14 +115,8 @@ func (s *stage) flush(ctx context.Context) error {
 	if err := s.write(ctx, pipe); err != nil {
 		return err
 	}
-	_, err := pipe.Exec(ctx)
+	_, err = pipe.Exec(ctx)
 	return check("stage", err)
-}
-
-// touch is the call that begins or continues the stage for the pending tasks.
-func (s *stage) touch() call {
-	limits := s.l.store.limits
-	return call{scriptTouch, []any{s.piece, flag(!s.begun), len(s.pending), s.pendingBytes, limits.QueueTasks, limits.QueueBytes, s.tasks - len(s.pending)}}
 }
 
 // write puts the pending tasks into a pipeline.
@@ -209,6 +212,7 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 		s.over = true
 		return ledger.Receipt{Job: s.l.job(s.unit, hash(answer[4])), First: integer(answer[1]), Tasks: integer(answer[2]), Duplicates: integer(answer[3])}, nil
 	case "repeated":
+		s.over = true
 		return s.repeated(ctx, answer[1].(string))
 	}
 	return ledger.Receipt{}, stageErrors[answer[0].(string)]
@@ -218,12 +222,13 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 var stageErrors = map[string]error{
 	"FULL": ledger.ErrFull, "TOOLARGE": ledger.ErrTooLarge, "GONE": ledger.ErrGone,
 	"EXISTS": ledger.ErrExists, "NOTFOUND": ledger.ErrNotFound, "CLOSED": ledger.ErrClosed,
+	"KEYUSED": ledger.ErrKeyUsed,
 }
 
 // repeated reads the receipt of the first submission with this key.
 func (s *stage) repeated(ctx context.Context, raw string) (ledger.Receipt, error) {
 	f := strings.Split(raw, ",")
-	if len(f) != 4 {
+	if len(f) != 5 {
 		return ledger.Receipt{}, fmt.Errorf("redisledger: receipt %q", raw)
 	}
 	n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v } // written by our own script

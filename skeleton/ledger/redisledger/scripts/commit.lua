@@ -8,7 +8,7 @@
 --       …   per record: off, record
 --       …   per task with a key: off, key, bytes
 -- returns {'ok', first, tasks, duplicates, job (flat)} or {'repeated', receipt} or
---         {'FULL' | 'TOOLARGE' | 'GONE' | 'EXISTS' | 'NOTFOUND' | 'CLOSED'}
+--         {'FULL' | 'TOOLARGE' | 'GONE' | 'EXISTS' | 'NOTFOUND' | 'CLOSED' | 'KEYUSED'}
 local job, piece = ARGV[2], ARGV[3]
 local jobkey = P .. 'job:' .. job
 local nruns, nrecords = tonumber(ARGV[14]), tonumber(ARGV[15])
@@ -39,7 +39,16 @@ if redis.call('SISMEMBER', jobkey .. ':pieces', piece) == 1 then
 end
 if ARGV[8] ~= '' then
   local known = redis.call('HGET', P .. 'keys', 's:' .. ARGV[8])
-  if known then return { 'repeated', known } end
+  if known then
+    -- What was staged again is not needed.
+    if redis.call('ZSCORE', P .. 'stages', piece) then
+      unstage()
+      redis.call('SADD', P .. 'trash', piece)
+    end
+    local target, kind = string.match(known, '^([^,]*),.*,(%d)$')
+    if kind ~= ARGV[4] or kind == '1' and target ~= job then return { 'KEYUSED' } end
+    return { 'repeated', known }
+  end
 end
 if nruns > 0 and nrecords == 0 and not redis.call('ZSCORE', P .. 'stages', piece) then return { 'GONE' } end
 local j = redis.call('HMGET', jobkey, 'open', 'total', 'cancel')
@@ -128,7 +137,7 @@ if #fresh > 0 then
   each('SADD', jobkey .. ':keys', fresh)
 end
 if ARGV[8] ~= '' then
-  redis.call('HSET', P .. 'keys', 's:' .. ARGV[8], table.concat({ job, first, tasks, ndups }, ','))
+  redis.call('HSET', P .. 'keys', 's:' .. ARGV[8], table.concat({ job, first, tasks, ndups, ARGV[4] }, ','))
   redis.call('SADD', jobkey .. ':keys', 's:' .. ARGV[8])
 end
 redis.call('HSETNX', P .. 'live', '~', TILDE)

@@ -164,7 +164,13 @@ local function size(r, off)
   local rec = redis.call('HGET', P .. 'p:' .. r.piece, off)
   if not rec then return 0 end
   local head, body = string.match(rec, '^([^\n]*)\n(.*)$')
-  return tonumber(string.match(head, '"n":(%d+)') or #body)
+  return head and tonumber(string.match(head, '"n":(%d+)') or #body) or 0
+end
+
+-- keyof reads the key of a stored body, if it can be read.
+local function keyof(rec)
+  local ok, head = pcall(cjson.decode, rec and string.match(rec, '^[^\n]*') or '')
+  return ok and type(head) == 'table' and head.k or nil
 end
 
 -- die makes a dead letter of a task that holds no lease or delay any more.
@@ -178,7 +184,7 @@ local function die(id, l, r, reason, status, answer, bytes)
     status = status, attempts = l.failures, lost = l.lost, answer = answer, at = NOW }))
   local rec = redis.call('HGET', P .. 'p:' .. r.piece, offof(id))
   redis.call('HSET', P .. 'job:' .. r.job .. ':res', idx, table.concat({ 'x', NOW, F(r.acc), late, id }, ',') .. '\n' ..
-    cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost, k = rec and cjson.decode(string.match(rec, '^[^\n]*')).k }) ..
+    cjson.encode({ r = reason, s = status, a = l.failures, l = l.lost, k = keyof(rec) }) ..
     '\n' .. answer)
   redis.call('RPUSH', P .. 'job:' .. r.job .. ':out', 'd' .. idx .. ':' .. id)
   redis.call('SADD', P .. 'job:' .. r.job .. ':dead', id)
@@ -223,11 +229,12 @@ local function flush(retention, deadretention)
   end
   for job, fields in pairs(jobs) do
     local key = P .. 'job:' .. job
+    local known = redis.call('HEXISTS', key, 'total') == 1 -- somebody may have deleted it by hand
     for f, v in pairs(fields) do
-      if v ~= 0 then redis.call('HINCRBY', key, f, v) end
+      if known and v ~= 0 then redis.call('HINCRBY', key, f, v) end
     end
     local j = redis.call('HMGET', key, 'total', 'done', 'dead', 'cancelled', 'open', 'ended', 'bytes', 'cb', 'cancel')
-    local pending = j[1] - j[2] - j[3] - j[4]
+    local pending = known and j[1] - j[2] - j[3] - j[4]
     if pending == 0 and j[5] == '0' and j[6] == '0' then
       local keep = tonumber(j[3]) > 0 and deadretention or retention
       redis.call('HSET', key, 'ended', NOW, 'expires', F(now + keep), 'bytes', 0)

@@ -1,8 +1,9 @@
 -- touch: begin or continue a stage, and check the farm's limits early.
 --
 -- ARGV  2 piece, 3 first (1: begin), 4 tasks to add, 5 bytes to add, 6 limit of
---       tasks, 7 limit of bytes, 8 tasks staged so far
--- returns 'ok' | 'GONE' | 'FULL'
+--       tasks, 7 limit of bytes, 8 tasks staged so far, 9 key of the submission or ''
+-- returns 'ok' | 'GONE' | 'FULL' | 'known' (the key: there is nothing to stage)
+if ARGV[9] ~= '' and redis.call('HEXISTS', P .. 'keys', 's:' .. ARGV[9]) == 1 then return 'known' end
 if ARGV[3] == '0' and not redis.call('ZSCORE', P .. 'stages', ARGV[2]) then return 'GONE' end
 local c = redis.call('HMGET', P .. 'n', 'waiting', 'leased', 'delayed', 'qbytes', 'sbytes')
 local unfinished = (c[1] or 0) + (c[2] or 0) + (c[3] or 0)
