@@ -5,20 +5,22 @@ import "fmt"
 // threshold is step scaling, the simplest law that looks at the queue at all: with
 // q = waiting tasks per slot that is ready (no slot counts as one),
 //
-//	q > up                                  step replicas more
-//	q ≤ down, and the running tasks would   step replicas fewer
-//	fit into the slots that remain
-//	else, or within cooldown of a step      as many as there are
+//	q > up                               step replicas more
+//	q ≤ down, the running tasks fit      step replicas fewer
+//	into the slots that remain, and no
+//	step for cooldown seconds
+//	else                                 as many as there are
 //
 // Between down and up nothing happens: without that band a farm would swing around
-// a single threshold. The queue alone cannot tell a farm that is busy and just in
-// time from one that is idle, hence the second condition on the way down. The law
-// is the one that cloud vendors offer under the name of step scaling.
+// a single threshold. A queue cannot tell a farm that is idle from one that is busy
+// and just in time, hence the other two conditions of a step down. A step up waits
+// for nothing, since a queue that is there grows. The law is the one that cloud
+// vendors offer under the name of step scaling.
 //
 // Defaults: at up = 1 a new task waits about a service time, which is when
 // deadlines of a few service times begin to suffer; down = 0.1 is practically an
-// empty queue; one replica a step, and ten seconds from step to step so that the
-// effect of one is seen before the next.
+// empty queue; one replica a step; cooldown a minute, as staffing's, since with
+// ten seconds even a steady load loses replicas in each lull.
 //
 // Memory: stepped, when the law last wished for a step (seconds since 1970).
 var threshold = Law{
@@ -28,7 +30,7 @@ var threshold = Law{
 		{Name: "up", Doc: "waiting tasks per ready slot above which replicas are added", Default: 1, Min: 0, Max: 1000},
 		{Name: "down", Doc: "waiting tasks per ready slot at which replicas are taken away", Default: 0.1, Min: 0, Max: 1000},
 		{Name: "step", Doc: "replicas a step", Default: 1, Min: 1, Max: 1000},
-		{Name: "cooldown", Doc: "seconds from a step to the next", Default: 10, Min: 0, Max: 3600},
+		{Name: "cooldown", Doc: "seconds from any step to a step down", Default: 60, Min: 0, Max: 3600},
 	},
 	make: func(p Params) Policy {
 		return stepper{p.Spec(), p.Get("up"), p.Get("down"), p.Get("step"), p.Get("cooldown")}
@@ -48,23 +50,28 @@ func (s stepper) Decide(o *Observation, m Memory) Decision {
 	}
 	waiting, running := tasks(o.Waiting), tasks(o.Running)
 	queue := waiting / max(1, o.ready())
-	seen := fmt.Sprintf("%s waiting for each of %s slots", digits(queue), digits(o.ready()))
+	desired, now := max(0, float64(o.Desired)), seconds(o.At)
+	fewer := max(0, desired-s.step)
+	last, stepped := m["stepped"]
 
-	desired, now := float64(o.Desired), seconds(o.At)
-	wish := desired
+	wish, why := desired, ""
 	switch {
 	case queue > s.up:
-		wish = desired + s.step
-		seen += fmt.Sprintf(", over %g", s.up)
-	case queue <= s.down && running <= (desired-s.step)*o.slots():
-		wish = desired - s.step
-		seen += fmt.Sprintf(", at most %g", s.down)
+		wish, why = desired+s.step, fmt.Sprintf("over %g: up by %g", s.up, s.step)
+	case queue > s.down || desired == 0:
+		why = "nothing to do"
+	case running > fewer*o.slots():
+		why = fmt.Sprintf("but %s tasks run", digits(running))
+	case stepped && now >= last && now < last+s.cooldown:
+		why = fmt.Sprintf("but the last step was %s ago", span(now-last))
 	default:
-		return Decision{Replicas: count(desired), Reason: seen + ", nothing to do"}
+		wish, why = fewer, fmt.Sprintf("at most %g: down by %g", s.down, desired-fewer)
 	}
-	if last, ok := m["stepped"]; ok && now >= last && now < last+s.cooldown {
-		return Decision{Replicas: count(desired), Reason: fmt.Sprintf("%s, but stepped %s ago", seen, span(now-last))}
+	if wish != desired {
+		m["stepped"] = now
 	}
-	m["stepped"] = now
-	return Decision{Replicas: count(wish), Reason: fmt.Sprintf("%s: %+.3g", seen, wish-desired)}
+	return Decision{
+		Replicas: count(wish),
+		Reason:   fmt.Sprintf("%s waiting for each of %s slots, %s", digits(queue), digits(o.ready()), why),
+	}
 }
