@@ -132,6 +132,48 @@ func TestBusyIsBoundedAcrossReleases(t *testing.T) {
 	})
 }
 
+// A task that was redriven or run elsewhere after it was given back, or that was
+// not taken for long, has all of its time to live again.
+func TestBusyStartsAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		away time.Duration
+		edit func(r *record)
+		anew bool
+	}{
+		"nothing happened": {5 * time.Second, func(*record) {}, false},
+		"redriven":         {5 * time.Second, func(r *record) { r.task.Accepted = time.Now() }, true},
+		"failed elsewhere": {5 * time.Second, func(r *record) { r.failed++ }, true},
+		"lost elsewhere":   {5 * time.Second, func(r *record) { r.task.Lost++ }, true},
+		"waited for long":  {time.Minute, func(*record) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newStore(1, 1)
+				d := start(t, s, func(context.Context, skeleton.Task, []byte) skeleton.Call { return full },
+					func(c *dispatch.Config) { c.TimeToLive = time.Minute })
+				after(50 * time.Second)
+				s.set(func(*skeleton.Farm) {}, 0)
+				after(c.away)
+				s.read(func() {
+					if r := s.tasks[0]; r.state != skeleton.Waiting {
+						t.Errorf("not given back: %+v", r)
+					}
+					c.edit(s.tasks[0])
+				})
+				s.set(func(*skeleton.Farm) {}, 1)
+				for _, again := range []bool{c.anew, false} { // the time to live counts from now, or is soon over
+					after(30 * time.Second)
+					if (s.count(skeleton.Leased) == 1) != again {
+						t.Errorf("alive: %v, want %v", !again, again)
+					}
+					after(31 * time.Second)
+				}
+				stop(t, d)
+			})
+		})
+	}
+}
+
 // Where nobody listens at all the offers become rare, and stop being rare when
 // somebody does.
 func TestNobodyListens(t *testing.T) {

@@ -108,7 +108,7 @@ func (r *runner) shrink(window, live int) {
 				youngest = a
 			}
 		}
-		r.memory.note(youngest.lease.Ref, youngest.met, r.cfg.TimeToLive)
+		r.memory.note(youngest, r.cfg.TimeToLive)
 		r.close(youngest, ending{kind: ledger.Released, reason: "the window shrank"})
 	}
 }
@@ -152,28 +152,41 @@ func (s *seats) remove(a *attempt) {
 // memory keeps, of tasks given back because the window shrank, since when they
 // meet busy workers, so that being given back does not lengthen their time to
 // live. It is bounded; what it forgets starts anew.
-type memory map[string]time.Time
+type memory map[string]trace
+
+// trace is what a task looked like when it was given back. One that was run or
+// redriven since, here or elsewhere, looks different, and starts anew; so does one
+// that was not taken for a time to live.
+type trace struct {
+	met, noted, accepted time.Time
+	attempt, lost        int
+}
 
 const maxMemory = 4096
 
-func (m *memory) note(ref string, met time.Time, ttl time.Duration) {
+func (m *memory) note(a *attempt, ttl time.Duration) {
+	now := time.Now()
 	if *m == nil || len(*m) >= maxMemory {
 		kept := memory{}
-		for ref, at := range *m {
-			if len(kept) < maxMemory/2 && time.Since(at) < 2*ttl {
-				kept[ref] = at
+		for ref, t := range *m {
+			if len(kept) < maxMemory/2 && now.Sub(t.noted) < ttl {
+				kept[ref] = t
 			}
 		}
 		*m = kept
 	}
-	(*m)[ref] = met
+	l := a.lease
+	(*m)[l.Ref] = trace{met: a.met, noted: now, accepted: l.Accepted, attempt: l.Attempt, lost: l.Lost}
 }
 
-func (m *memory) recall(ref string) time.Time {
-	if len(*m) == 0 {
+func (m *memory) recall(l *ledger.Lease, ttl time.Duration) time.Time {
+	t, ok := (*m)[l.Ref]
+	if !ok {
 		return time.Time{}
 	}
-	at := (*m)[ref]
-	delete(*m, ref)
-	return at
+	delete(*m, l.Ref)
+	if time.Since(t.noted) >= ttl || !t.accepted.Equal(l.Accepted) || t.attempt != l.Attempt || t.lost != l.Lost {
+		return time.Time{}
+	}
+	return t.met
 }

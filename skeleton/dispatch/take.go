@@ -104,7 +104,7 @@ func (r *runner) hold(as []attempt) []*attempt {
 		case r.draining:
 			r.close(a, ending{kind: ledger.Released, reason: errStopped.Error()})
 		default:
-			a.met = r.memory.recall(a.lease.Ref)
+			a.met = r.memory.recall(a.lease, r.cfg.TimeToLive)
 			run = append(run, r.park.swap(a))
 		}
 	}
