@@ -496,25 +496,42 @@ type notifier func(d ledger.CallbackDue) (time.Duration, error)
 
 func (n notifier) Notify(_ context.Context, d ledger.CallbackDue) (time.Duration, error) { return n(d) }
 
+// Callbacks are claimed as they can be delivered, eight at once; a store that is
+// away meanwhile is complained of once.
 func TestCallbacksAreDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStore(1, 0)
 		for i := range 20 {
 			s.due = append(s.due, ledger.CallbackDue{Try: i + 1})
 		}
-		d := start(t, s, takes(0), func(c *dispatch.Config) {
+		var log logged
+		var live, most atomic.Int64
+		d := start(t, s, takes(0), log.use, func(c *dispatch.Config) {
 			c.Notifier = notifier(func(d ledger.CallbackDue) (time.Duration, error) {
-				time.Sleep(time.Second)
+				if n := live.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				defer live.Add(-1)
+				time.Sleep(2500 * time.Millisecond) // of the bubble's clock
 				if d.Try == 20 {
 					return time.Minute, context.DeadlineExceeded
 				}
 				return 0, nil
 			})
 		})
+		after(1500 * time.Millisecond)
+		s.fault(func() { s.down = true })
 		after(10 * time.Second)
+		s.fault(func() { s.down = false })
+		s.read(func() {
+			if n := log.count("cannot claim callbacks"); n != 1 || len(s.done) != 8 {
+				t.Errorf("%d complaints, %d delivered during an outage", n, len(s.done))
+			}
+		})
+		after(20 * time.Second)
 		stop(t, d)
-		if len(s.done) != 20 || slices.Max(s.done) != time.Minute {
-			t.Errorf("%v", s.done)
+		if len(s.done) != 20 || slices.Max(s.done) != time.Minute || most.Load() != 8 {
+			t.Errorf("%v, %d at once", s.done, most.Load())
 		}
 	})
 }

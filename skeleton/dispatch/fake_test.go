@@ -440,11 +440,15 @@ func (s *store) Sweep(context.Context) (bool, error) {
 	return false, nil
 }
 
-func (s *store) Callbacks(context.Context, int) ([]ledger.CallbackDue, error) {
+func (s *store) Callbacks(_ context.Context, limit int) ([]ledger.CallbackDue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := s.due
-	s.due = nil
+	if s.down {
+		return nil, errDown
+	}
+	n := min(limit, len(s.due))
+	due := s.due[:n]
+	s.due = s.due[n:]
 	return due, nil
 }
 

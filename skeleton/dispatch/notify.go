@@ -30,6 +30,7 @@ func (r *runner) notify() {
 	}
 	var notices sync.WaitGroup
 	defer notices.Wait()
+	retry := backoff{uniform: r.cfg.Uniform}
 	slots := make(chan struct{}, maxNotices)
 	ticker := time.NewTicker(notifyEvery)
 	defer ticker.Stop()
@@ -45,8 +46,13 @@ func (r *runner) notify() {
 		}
 		due, err := r.ledger.Callbacks(r.ctx, free)
 		if err != nil {
+			if r.ctx.Err() == nil {
+				retry.complain(r.cfg.Log, "cannot claim callbacks", err, "farm", r.name)
+				retry.n++
+			}
 			continue // the next tick tries again
 		}
+		retry.reset()
 		for _, d := range due {
 			slots <- struct{}{}
 			notices.Go(func() {
