@@ -1,0 +1,110 @@
+// Package signal holds what a farm measures, second by second, and turns it into
+// what a policy sees.
+//
+// The ledger's counters (submitted, done, late …) never lose anything: a snapshot
+// of them is taken every second, and their differences are exact, whatever
+// dispatchers die. What only a dispatcher sees (hand-overs, busy answers, the
+// distributions of wait, service and sojourn) its Recorder counts; once a second
+// that is added to the farm's Second. A Series keeps the last 15 minutes of
+// Seconds and fills in a policy.Observation.
+//
+// A Second exists only where a dispatcher was alive to write it: no Second means
+// unknown, a Second without counts means quiet.
+//
+// The package knows no network, no files and no clock. redissignal keeps Seconds
+// in Redis; the simulator hands its own to the same Series.
+package signal
+
+import (
+	"time"
+
+	"farmhand/skeleton/ledger"
+)
+
+// Patience is how long what a dispatcher counted may be on its way. What comes
+// later is dropped, or old work would look like work of now; and a silence that
+// is no longer than this is bridged, for nothing can be missing from it.
+const Patience = 5 * time.Second
+
+// Kept is how much of the past is kept.
+const Kept = 15 * time.Minute
+
+// Snapshot are the counters of a farm's ledger at one instant.
+type Snapshot struct {
+	At time.Time // by the ledger's clock
+	ledger.Counts
+	Late   int // decided late so far
+	Lapsed int // leases that lapsed so far
+}
+
+// Tally is what dispatchers count. The zero value is nothing counted.
+type Tally struct {
+	Starts  int // tasks leased, to be handed to workers
+	Busy    int // answers of busy workers
+	Failed  int // attempts that failed or timed out
+	Lost    int // attempts whose replica was lost
+	Undated int // tasks done that had no due
+	Wait    Hist
+	Service Hist
+	Sojourn Hist
+}
+
+// Merge adds what o has counted.
+func (t *Tally) Merge(o *Tally) {
+	t.Starts += o.Starts
+	t.Busy += o.Busy
+	t.Failed += o.Failed
+	t.Lost += o.Lost
+	t.Undated += o.Undated
+	t.Wait.Merge(&o.Wait)
+	t.Service.Merge(&o.Service)
+	t.Sojourn.Merge(&o.Sojourn)
+}
+
+// copy takes over o, in memory of its own that is used again.
+func (t *Tally) copy(o *Tally) {
+	wait, service, sojourn := t.Wait, t.Service, t.Sojourn
+	wait.copy(&o.Wait)
+	service.copy(&o.Service)
+	sojourn.copy(&o.Sojourn)
+	*t = *o
+	t.Wait, t.Service, t.Sojourn = wait, service, sojourn
+}
+
+// Events is how much was counted; 0 means that nothing happened.
+func (t *Tally) Events() int {
+	return t.Starts + t.Busy + t.Failed + t.Lost + t.Sojourn.N
+}
+
+// Deltas are what one dispatcher has counted, by farm.
+type Deltas map[string]*Tally
+
+// Of returns the farm's tally, an empty one where there was none.
+func (d Deltas) Of(farm string) *Tally {
+	t := d[farm]
+	if t == nil {
+		t = &Tally{}
+		d[farm] = t
+	}
+	return t
+}
+
+// Merge adds what o has counted.
+func (d Deltas) Merge(o Deltas) {
+	for farm, t := range o {
+		d.Of(farm).Merge(t)
+	}
+}
+
+// Second is one second of a farm in which a dispatcher was alive.
+type Second struct {
+	Snapshot // the last one of the second
+	Tally    // what dispatchers brought in the second
+}
+
+// Reading is what a store tells of a farm: the counters of this instant, and
+// the complete seconds since the last reading, in order.
+type Reading struct {
+	Now     Snapshot
+	Seconds []Second
+}
