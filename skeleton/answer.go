@@ -37,7 +37,7 @@ type Call struct {
 // Meaning is what a call comes to.
 type Meaning string
 
-// Meanings of a call (the answer table of docs/api.md).
+// Meanings of a call (the answer table of docs/workers.md).
 const (
 	IsResult   Meaning = "result"
 	IsBusy     Meaning = "busy"     // offer again soon; no attempt

@@ -134,7 +134,8 @@ func (q *Queue[V]) Take(now int64, n int) (e Entry[V], ok bool) {
 	panic("order: a waiting task in no class")
 }
 
-// serve takes up to n tasks off an entry that is the first of its line.
+// serve takes up to n tasks off an entry: the first of its line, or the one that
+// has aged the most.
 func (q *Queue[V]) serve(h Handle, n int) Entry[V] {
 	it := &q.items[h]
 	n = min(n, it.N)
