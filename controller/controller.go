@@ -34,6 +34,7 @@ type Platform interface {
 // Publisher keeps the roster; a ledger.Store is one.
 type Publisher interface {
 	Roster(ctx context.Context) (skeleton.Roster, error)
+	PublishWindows(ctx context.Context, farms []skeleton.Farm) error
 	PublishRoster(ctx context.Context, r skeleton.Roster) error
 }
 
@@ -157,6 +158,9 @@ func (c *Controller) step(ctx context.Context) (skeleton.Roster, error) {
 		}
 	}
 	r := c.compose(workers)
+	if err := c.cfg.Publisher.PublishWindows(ctx, r.Farms); err != nil {
+		return skeleton.Roster{}, err
+	}
 	if err := c.cfg.Publisher.PublishRoster(ctx, r); err != nil {
 		return skeleton.Roster{}, err
 	}

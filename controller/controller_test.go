@@ -48,6 +48,8 @@ type board struct {
 
 func (b *board) Roster(context.Context) (skeleton.Roster, error) { return b.roster, b.err }
 
+func (b *board) PublishWindows(context.Context, []skeleton.Farm) error { return b.err }
+
 func (b *board) PublishRoster(_ context.Context, r skeleton.Roster) error {
 	if b.err != nil {
 		return b.err

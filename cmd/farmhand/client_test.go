@@ -158,7 +158,7 @@ func replicas(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	f := skeleton.Farm{Name: apitest.Worker, Settings: skeleton.DefaultSettings(), Ready: n, Target: n}
-	ts.Check(farmOf(ts).store.PublishRoster(context.Background(), skeleton.Roster{Farms: []skeleton.Farm{f}}))
+	ts.Check(ledger.Publish(context.Background(), farmOf(ts).store, skeleton.Roster{Farms: []skeleton.Farm{f}}))
 }
 
 // release: lets the held tasks go.

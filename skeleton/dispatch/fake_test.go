@@ -163,7 +163,8 @@ func (s *store) Roster(context.Context) (skeleton.Roster, error) {
 	return s.roster, nil
 }
 
-func (s *store) PublishRoster(context.Context, skeleton.Roster) error { return nil }
+func (s *store) PublishWindows(context.Context, []skeleton.Farm) error { return nil }
+func (s *store) PublishRoster(context.Context, skeleton.Roster) error  { return nil }
 
 func (s *store) Durability(context.Context) (string, error) { return "memory", nil }
 

@@ -37,7 +37,7 @@ func onEach(t *testing.T, f func(t *testing.T, g *rig)) {
 
 func (g *rig) publish(f ...skeleton.Farm) {
 	g.t.Helper()
-	if err := g.store.PublishRoster(g.t.Context(), skeleton.Roster{Farms: f}); err != nil {
+	if err := ledger.Publish(g.t.Context(), g.store, skeleton.Roster{Farms: f}); err != nil {
 		g.t.Fatal(err)
 	}
 }

@@ -256,7 +256,7 @@ func TestListings(t *testing.T) {
 func TestMissingFarm(t *testing.T) {
 	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
 	gone := skeleton.Farm{Name: "echo", Settings: skeleton.DefaultSettings(), Missing: 62 * time.Second}
-	if err := b.store.PublishRoster(t.Context(), skeleton.Roster{Farms: []skeleton.Farm{gone}}); err != nil {
+	if err := ledger.Publish(t.Context(), b.store, skeleton.Roster{Farms: []skeleton.Farm{gone}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/farms", "/farms/echo"} {

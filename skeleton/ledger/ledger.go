@@ -101,8 +101,10 @@ type Store interface {
 	Farm(name string) Ledger
 	// Roster returns what the controller published last.
 	Roster(ctx context.Context) (skeleton.Roster, error)
-	// PublishRoster replaces the roster and each farm's window, and wakes the
-	// dispatchers of the farms whose window grew. The store stamps the time.
+	// PublishWindows sets the counts of farms, ready and target, which bound what
+	// Take hands out, and wakes the dispatchers where the window grew.
+	PublishWindows(ctx context.Context, farms []skeleton.Farm) error
+	// PublishRoster replaces the list of farms. The store stamps the time.
 	PublishRoster(ctx context.Context, r skeleton.Roster) error
 	// WatchRoster calls fn after every change until ctx ends, and once at the
 	// start and after each reconnection.
@@ -110,6 +112,15 @@ type Store interface {
 	// Durability says how well an acknowledged write is kept: "memory",
 	// "process", "disk" or "replica". It is read from the server itself.
 	Durability(ctx context.Context) (string, error)
+}
+
+// Publish sets the windows of all farms of a roster and then the roster itself,
+// for who looks after all of them alone.
+func Publish(ctx context.Context, s Store, r skeleton.Roster) error {
+	if err := s.PublishWindows(ctx, r.Farms); err != nil {
+		return err
+	}
+	return s.PublishRoster(ctx, r)
 }
 
 // Ledger is the ledger of one farm. It is safe for concurrent use.

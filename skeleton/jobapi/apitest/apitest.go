@@ -57,7 +57,7 @@ func Start(t testing.TB, o Options) (*redisledger.Store, *jobapi.API) {
 	settings := skeleton.DefaultSettings()
 	settings.Slots = Slots
 	roster := skeleton.Roster{Farms: []skeleton.Farm{{Name: Worker, Settings: settings, Ready: 1, Target: 1}}}
-	if err := store.PublishRoster(context.Background(), roster); err != nil {
+	if err := ledger.Publish(context.Background(), store, roster); err != nil {
 		t.Fatal(err)
 	}
 	o.Config.Store = store

@@ -107,7 +107,7 @@ func (b *bench) publish(ready, target, slots int) {
 	b.Helper()
 	s := skeleton.DefaultSettings()
 	s.Slots = slots
-	b.must(b.store.PublishRoster(b.ctx, skeleton.Roster{Farms: []skeleton.Farm{{Name: b.farm, Settings: s, Ready: ready, Target: target}}}))
+	b.must(ledger.Publish(b.ctx, b.store, skeleton.Roster{Farms: []skeleton.Farm{{Name: b.farm, Settings: s, Ready: ready, Target: target}}}))
 }
 
 // id returns a fresh job id.

@@ -244,7 +244,7 @@ func (m *model) publish() {
 	ready, slots := rapid.IntRange(0, 3).Draw(m.T, "ready"), rapid.IntRange(1, 6).Draw(m.T, "slots")
 	s := skeleton.DefaultSettings()
 	s.Slots = slots
-	m.must(m.store.PublishRoster(m.ctx, skeleton.Roster{Farms: []skeleton.Farm{{Name: m.farm, Settings: s, Ready: ready, Target: 3}}}))
+	m.must(ledger.Publish(m.ctx, m.store, skeleton.Roster{Farms: []skeleton.Farm{{Name: m.farm, Settings: s, Ready: ready, Target: 3}}}))
 	m.ref.window = ready * slots
 }
 

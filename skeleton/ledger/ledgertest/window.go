@@ -29,7 +29,7 @@ var windowTests = []test{
 	}},
 	{name: "no farm of the roster loses its window", fn: func(b *bench) {
 		b.window(7)
-		b.must(b.store.PublishRoster(b.ctx, skeleton.Roster{Farms: []skeleton.Farm{{Name: b.farm + "-other", Ready: 1, Target: 1}}}))
+		b.must(ledger.Publish(b.ctx, b.store, skeleton.Roster{Farms: []skeleton.Farm{{Name: b.farm + "-other", Ready: 1, Target: 1}}}))
 		b.equal("window", b.gauges().Window, 7)
 	}},
 	{name: "leases fill the window until they end", fn: func(b *bench) {

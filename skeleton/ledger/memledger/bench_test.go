@@ -19,7 +19,7 @@ func fill(b *testing.B, n int, shape func(i int, t *skeleton.NewTask)) ledger.Le
 	store := memledger.New(memledger.Options{Limits: ledger.Limits{StageRuns: benchTasks}})
 	settings := skeleton.DefaultSettings()
 	settings.Slots = 50
-	if err := store.PublishRoster(ctx, skeleton.Roster{Farms: []skeleton.Farm{{Name: "w", Settings: settings, Ready: 1, Target: 1}}}); err != nil {
+	if err := ledger.Publish(ctx, store, skeleton.Roster{Farms: []skeleton.Farm{{Name: "w", Settings: settings, Ready: 1, Target: 1}}}); err != nil {
 		b.Fatal(err)
 	}
 	l := store.Farm("w")

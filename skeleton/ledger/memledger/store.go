@@ -69,15 +69,20 @@ func (s *Store) Roster(ctx context.Context) (skeleton.Roster, error) {
 	return r, ctx.Err()
 }
 
+// PublishWindows implements ledger.Store.
+func (s *Store) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
+	for _, f := range farms {
+		if err := s.farm(f.Name).publish(ctx, f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // PublishRoster implements ledger.Store.
 func (s *Store) PublishRoster(ctx context.Context, r skeleton.Roster) error {
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	for _, f := range r.Farms {
-		if err := s.farm(f.Name).publish(ctx, f); err != nil {
-			return err
-		}
 	}
 	r.Published = instant(s.clock().UnixMicro())
 	r.Farms = slices.Clone(r.Farms)

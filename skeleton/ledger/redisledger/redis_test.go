@@ -39,7 +39,7 @@ func setup(t *testing.T, limits ledger.Limits, conf ...string) *fixture {
 	f.farm = f.store.Farm(farmName)
 	settings := skeleton.DefaultSettings()
 	settings.Slots = 1000
-	f.must(f.store.PublishRoster(context.Background(), skeleton.Roster{Farms: []skeleton.Farm{{Name: farmName, Settings: settings, Ready: 1, Target: 1}}}))
+	f.must(ledger.Publish(context.Background(), f.store, skeleton.Roster{Farms: []skeleton.Farm{{Name: farmName, Settings: settings, Ready: 1, Target: 1}}}))
 	return f
 }
 

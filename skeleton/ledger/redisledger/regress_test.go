@@ -32,7 +32,7 @@ func newPast(t *testing.T, limits ledger.Limits) *past {
 	store := redisledger.New(p.rdb, redisledger.Options{Limits: limits, Offset: func() time.Duration { return p.shift }})
 	t.Cleanup(store.Close)
 	p.l = store.Farm("f")
-	p.no(store.PublishRoster(t.Context(), skeleton.Roster{Farms: []skeleton.Farm{{Name: "f", Ready: 1, Target: 1, Settings: skeleton.Settings{Slots: 1000}}}}))
+	p.no(ledger.Publish(t.Context(), store, skeleton.Roster{Farms: []skeleton.Farm{{Name: "f", Ready: 1, Target: 1, Settings: skeleton.Settings{Slots: 1000}}}}))
 	return p
 }
 

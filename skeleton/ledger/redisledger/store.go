@@ -102,6 +102,29 @@ func (s *Store) Roster(ctx context.Context) (skeleton.Roster, error) {
 	return r, nil
 }
 
+// PublishWindows implements ledger.Store, in one round trip.
+func (s *Store) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
+	pipe := s.rdb.Pipeline()
+	cmds := make([]*redis.Cmd, len(farms))
+	for i, f := range farms {
+		l := s.Farm(f.Name).(*farm)
+		cmds[i] = scriptPublish.EvalSha(ctx, pipe, []string{l.prefix}, l.argv([]any{f.Ready, f.Target, max(1, f.Settings.Slots)})...)
+	}
+	if len(farms) > 0 {
+		_, _ = pipe.Exec(ctx) // each command keeps its own error
+	}
+	for i, f := range farms {
+		err := cmds[i].Err()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			err = s.Farm(f.Name).(*farm).run(ctx, scriptPublish, f.Ready, f.Target, max(1, f.Settings.Slots)).Err()
+		}
+		if err := check("publish", err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PublishRoster implements ledger.Store.
 func (s *Store) PublishRoster(ctx context.Context, r skeleton.Roster) error {
 	now, err := s.rdb.Time(ctx).Result()
@@ -112,12 +135,6 @@ func (s *Store) PublishRoster(ctx context.Context, r skeleton.Roster) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("redisledger: roster: %w", err)
-	}
-	for _, f := range r.Farms {
-		l := s.Farm(f.Name).(*farm)
-		if err := l.run(ctx, scriptPublish, f.Ready, f.Target, max(1, f.Settings.Slots)).Err(); err != nil {
-			return check("publish", err)
-		}
 	}
 	pipe := s.rdb.Pipeline()
 	pipe.Set(ctx, keyRoster, raw, 0)

@@ -108,7 +108,7 @@ func newRig(ctx context.Context, window int) (*rig, error) {
 	settings := skeleton.DefaultSettings()
 	settings.Slots = window
 	roster := skeleton.Roster{Farms: []skeleton.Farm{{Name: benchFarm, Settings: settings, Ready: 1, Target: 1}}}
-	if err := g.store.PublishRoster(ctx, roster); err != nil {
+	if err := ledger.Publish(ctx, g.store, roster); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
