@@ -86,7 +86,7 @@ func TestLognormal(t *testing.T) {
 	}
 }
 
-// Sixteen nodes stand for the integral over all services.
+// The nodes stand for the integral over all services.
 func TestPunctuality(t *testing.T) {
 	// Fixed service S in M/M/1-like waits: P = 1 − C·e^(−(D−S)/w).
 	p := newPunctuality(0.15, newLognormal(0.04, 0))
@@ -104,7 +104,7 @@ func TestPunctuality(t *testing.T) {
 					late += 0.5 * math.Exp(-(0.15-x)/w)
 				}
 			}
-			near(t, "on time", p.share(0.5, w), 1-late/fine, 0.003)
+			near(t, "on time", p.share(0.5, w), 1-late/fine, 3e-4)
 		}
 	}
 	none := newPunctuality(0.01, newLognormal(0.04, 0))

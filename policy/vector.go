@@ -27,7 +27,7 @@ import (
 type feature struct {
 	name   string
 	lo, hi float64
-	of     func(v *view) float64
+	of     func(v view) float64
 }
 
 // view is an observation with the units that its features share.
@@ -35,15 +35,13 @@ type view struct {
 	*Observation
 	unit float64 // seconds: the deadline, or the interval where there is none
 	able float64 // slots of the ready replicas, at least those of one
-	past [Levels]Level
 }
 
-func newView(o *Observation) *view {
-	v := &view{Observation: o, unit: o.Interval, able: max(o.ready(), o.slots())}
+func newView(o *Observation) view {
+	v := view{Observation: o, unit: o.Interval, able: max(o.ready(), o.slots())}
 	if o.Deadline > 0 {
 		v.unit = o.Deadline
 	}
-	copy(v.past[:], o.Past)
 	return v
 }
 
@@ -67,11 +65,19 @@ func flag(known bool) float64 {
 }
 
 // load is the offered load of a window in Erlangs.
-func (v *view) load(w Window) float64 { return float64(v.Load(w)) }
+func (v view) load(w Window) float64 { return float64(v.Load(w)) }
+
+// past is a past level, the newest is 0; nothing where there is none.
+func (v view) past(i int) Level {
+	if i >= len(v.Past) {
+		return Level{}
+	}
+	return v.Past[i]
+}
 
 // against compares replicas with the load of the short window: 0 where both are
 // equal, log 2 where there are twice as many.
-func (v *view) against(replicas int) float64 { return grow(float64(replicas)) - grow(v.load(v.Short)) }
+func (v view) against(replicas int) float64 { return grow(float64(replicas)) - grow(v.load(v.Short)) }
 
 // late is the share of the decided tasks that were late.
 func late(w Window) float64 { return 1 - float64(w.OnTime()) }
@@ -79,73 +85,73 @@ func late(w Window) float64 { return 1 - float64(w.OnTime()) }
 // features are the vector from its first number to its last.
 var features = slices.Concat([]feature{
 	// What the farm is asked to keep.
-	{"deadline_known", 0, 1, func(v *view) float64 { return flag(v.Deadline > 0) }},
-	{"deadline", 0, 10, func(v *view) float64 { return grow(ratio(v.Deadline, v.Interval)) }},
-	{"target", 0, 1, func(v *view) float64 { return v.Target }},
-	{"age", 0, 5, func(v *view) float64 { return grow(ratio(float64(v.Age), v.Interval)) }},
+	{"deadline_known", 0, 1, func(v view) float64 { return flag(v.Deadline > 0) }},
+	{"deadline", 0, 10, func(v view) float64 { return grow(ratio(v.Deadline, v.Interval)) }},
+	{"target", 0, 1, func(v view) float64 { return v.Target }},
+	{"age", 0, 5, func(v view) float64 { return grow(ratio(float64(v.Age), v.Interval)) }},
 
 	// Service times.
-	{"service_known", 0, 1, func(v *view) float64 { return flag(v.Service.Known()) }},
-	{"service", 0, 10, func(v *view) float64 { return grow(ratio(float64(v.Service), v.unit)) }},
-	{"service_cv2", 0, 5, func(v *view) float64 { return grow(v.Short.Service.CV2()) }},
+	{"service_known", 0, 1, func(v view) float64 { return flag(v.Service.Known()) }},
+	{"service", 0, 10, func(v view) float64 { return grow(ratio(float64(v.Service), v.unit)) }},
+	{"service_cv2", 0, 5, func(v view) float64 { return grow(v.Short.Service.CV2()) }},
 
 	// Load.
-	{"load_known", 0, 1, func(v *view) float64 { return flag(v.Load(v.Short).Known()) }},
-	{"load_last", 0, 15, func(v *view) float64 { return grow(v.load(v.Last)) }},
-	{"load_short", 0, 15, func(v *view) float64 { return grow(v.load(v.Short)) }},
-	{"load_long", 0, 15, func(v *view) float64 { return grow(v.load(v.Long)) }},
-	{"load_peak_known", 0, 1, func(v *view) float64 { return flag(v.PeakLoad.Known()) }},
-	{"load_peak", 0, 15, func(v *view) float64 { return grow(float64(v.PeakLoad)) }},
+	{"load_known", 0, 1, func(v view) float64 { return flag(v.Load(v.Short).Known()) }},
+	{"load_last", 0, 15, func(v view) float64 { return grow(v.load(v.Last)) }},
+	{"load_short", 0, 15, func(v view) float64 { return grow(v.load(v.Short)) }},
+	{"load_long", 0, 15, func(v view) float64 { return grow(v.load(v.Long)) }},
+	{"load_peak_known", 0, 1, func(v view) float64 { return flag(v.PeakLoad.Known()) }},
+	{"load_peak", 0, 15, func(v view) float64 { return grow(float64(v.PeakLoad)) }},
 
 	// Replicas, and how far from the bounds they are.
-	{"desired", 0, 15, func(v *view) float64 { return grow(float64(v.Desired)) }},
-	{"desired_against_load", -15, 15, func(v *view) float64 { return v.against(v.Desired) }},
-	{"ready_against_load", -15, 15, func(v *view) float64 { return v.against(v.Ready) }},
-	{"starting", 0, 1, func(v *view) float64 { return ratio(float64(v.Starting), float64(v.Desired)) }},
-	{"draining_known", 0, 1, func(v *view) float64 { return flag(v.Draining.Known()) }},
-	{"draining", 0, 5, func(v *view) float64 { return grow(ratio(float64(v.Draining), max(1, float64(v.Ready)))) }},
-	{"room_above", 0, 1, func(v *view) float64 { return 1 - ratio(float64(v.Desired), float64(v.Max)) }},
-	{"room_below", 0, 1, func(v *view) float64 { return 1 - ratio(float64(v.Min), float64(v.Desired)) }},
-	{"lag_known", 0, 1, func(v *view) float64 { return flag(v.StartupLag.Known()) }},
-	{"lag", 0, 10, func(v *view) float64 { return grow(ratio(float64(v.StartupLag), v.Interval)) }},
+	{"desired", 0, 15, func(v view) float64 { return grow(float64(v.Desired)) }},
+	{"desired_against_load", -15, 15, func(v view) float64 { return v.against(v.Desired) }},
+	{"ready_against_load", -15, 15, func(v view) float64 { return v.against(v.Ready) }},
+	{"starting", 0, 1, func(v view) float64 { return ratio(float64(v.Starting), float64(v.Desired)) }},
+	{"draining_known", 0, 1, func(v view) float64 { return flag(v.Draining.Known()) }},
+	{"draining", 0, 5, func(v view) float64 { return grow(ratio(float64(v.Draining), max(1, float64(v.Ready)))) }},
+	{"room_above", 0, 1, func(v view) float64 { return 1 - ratio(float64(v.Desired), float64(v.Max)) }},
+	{"room_below", 0, 1, func(v view) float64 { return 1 - ratio(float64(v.Min), float64(v.Desired)) }},
+	{"lag_known", 0, 1, func(v view) float64 { return flag(v.StartupLag.Known()) }},
+	{"lag", 0, 10, func(v view) float64 { return grow(ratio(float64(v.StartupLag), v.Interval)) }},
 
 	// The queue at this instant.
-	{"gauges_known", 0, 1, func(v *view) float64 { return flag(v.Waiting.Known() && v.Running.Known()) }},
-	{"waiting", 0, 15, func(v *view) float64 {
+	{"gauges_known", 0, 1, func(v view) float64 { return flag(v.Waiting.Known() && v.Running.Known()) }},
+	{"waiting", 0, 15, func(v view) float64 {
 		return grow(ratio(float64(v.Waiting)*float64(v.Service), v.able*v.Interval))
 	}},
-	{"waiting_per_slot", 0, 15, func(v *view) float64 { return grow(ratio(float64(v.Waiting), v.able)) }},
-	{"running_per_slot", 0, 2, func(v *view) float64 { return ratio(float64(v.Running), v.able) }},
-	{"delayed_per_slot", 0, 15, func(v *view) float64 { return grow(ratio(float64(v.Delayed), v.able)) }},
-	{"oldest_wait", 0, 10, func(v *view) float64 { return grow(ratio(float64(v.OldestWait), v.unit)) }},
-	{"overdue", 0, 1, func(v *view) float64 { return ratio(float64(v.Overdue), float64(v.Waiting+v.Running)) }},
-	{"next_due_known", 0, 1, func(v *view) float64 { return flag(v.NextDue.Known()) }},
-	{"next_due", -5, 5, func(v *view) float64 { return ratio(float64(v.NextDue), v.unit) }},
-	{"running_age", 0, 10, func(v *view) float64 { return grow(ratio(float64(v.RunningAge), v.unit)) }},
+	{"waiting_per_slot", 0, 15, func(v view) float64 { return grow(ratio(float64(v.Waiting), v.able)) }},
+	{"running_per_slot", 0, 2, func(v view) float64 { return ratio(float64(v.Running), v.able) }},
+	{"delayed_per_slot", 0, 15, func(v view) float64 { return grow(ratio(float64(v.Delayed), v.able)) }},
+	{"oldest_wait", 0, 10, func(v view) float64 { return grow(ratio(float64(v.OldestWait), v.unit)) }},
+	{"overdue", 0, 1, func(v view) float64 { return ratio(float64(v.Overdue), float64(v.Waiting+v.Running)) }},
+	{"next_due_known", 0, 1, func(v view) float64 { return flag(v.NextDue.Known()) }},
+	{"next_due", -5, 5, func(v view) float64 { return ratio(float64(v.NextDue), v.unit) }},
+	{"running_age", 0, 10, func(v view) float64 { return grow(ratio(float64(v.RunningAge), v.unit)) }},
 
 	// What became of the tasks.
-	{"late_last_known", 0, 1, func(v *view) float64 { return flag(v.Last.OnTime().Known()) }},
-	{"late_last", 0, 1, func(v *view) float64 { return late(v.Last) }},
-	{"late_short_known", 0, 1, func(v *view) float64 { return flag(v.Short.OnTime().Known()) }},
-	{"late_short", 0, 1, func(v *view) float64 { return late(v.Short) }},
-	{"late_long", 0, 1, func(v *view) float64 { return late(v.Long) }},
-	{"sojourn_known", 0, 1, func(v *view) float64 { return flag(v.Short.Sojourn.N > 0) }},
-	{"sojourn_mean", 0, 10, func(v *view) float64 { return grow(ratio(v.Short.Sojourn.Mean, v.unit)) }},
-	{"sojourn_p95", 0, 10, func(v *view) float64 { return grow(ratio(v.Short.Sojourn.P95, v.unit)) }},
-	{"sojourn_p99", 0, 10, func(v *view) float64 { return grow(ratio(v.Short.Sojourn.P99, v.unit)) }},
-	{"wait_p95", 0, 10, func(v *view) float64 { return grow(ratio(v.Short.Wait.P95, v.unit)) }},
-	{"busy_answers", 0, 1, func(v *view) float64 { return ratio(v.Short.Busy, v.Short.Busy+v.Short.Starts) }},
-	{"failed", 0, 1, func(v *view) float64 { return ratio(v.Short.Failed+v.Short.Lost, v.Short.Starts) }},
-	{"busy_known", 0, 1, func(v *view) float64 { return flag(v.Busy.Known()) }},
-	{"busy", 0, 1, func(v *view) float64 { return float64(v.Busy) }},
+	{"late_last_known", 0, 1, func(v view) float64 { return flag(v.Last.OnTime().Known()) }},
+	{"late_last", 0, 1, func(v view) float64 { return late(v.Last) }},
+	{"late_short_known", 0, 1, func(v view) float64 { return flag(v.Short.OnTime().Known()) }},
+	{"late_short", 0, 1, func(v view) float64 { return late(v.Short) }},
+	{"late_long", 0, 1, func(v view) float64 { return late(v.Long) }},
+	{"sojourn_known", 0, 1, func(v view) float64 { return flag(v.Short.Sojourn.N > 0) }},
+	{"sojourn_mean", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.Mean, v.unit)) }},
+	{"sojourn_p95", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.P95, v.unit)) }},
+	{"sojourn_p99", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.P99, v.unit)) }},
+	{"wait_p95", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Wait.P95, v.unit)) }},
+	{"busy_answers", 0, 1, func(v view) float64 { return ratio(v.Short.Busy, v.Short.Busy+v.Short.Starts) }},
+	{"failed", 0, 1, func(v view) float64 { return ratio(v.Short.Failed+v.Short.Lost, v.Short.Starts) }},
+	{"busy_known", 0, 1, func(v view) float64 { return flag(v.Busy.Known()) }},
+	{"busy", 0, 1, func(v view) float64 { return float64(v.Busy) }},
 
 	// The level of the load, and how its age compares with the level before the last:
 	// in a load that goes up and down that was one of the same kind.
-	{"level_known", 0, 1, func(v *view) float64 { return flag(v.Level.Age > 0) }},
-	{"level_load", 0, 15, func(v *view) float64 { return grow(v.Level.Load) }},
-	{"level_age", 0, 10, func(v *view) float64 { return grow(ratio(v.Level.Age, v.Interval)) }},
-	{"level_sojourn", 0, 10, func(v *view) float64 { return grow(ratio(v.Level.Sojourn, v.unit)) }},
-	{"level_age_against_past2", 0, 5, func(v *view) float64 { return ratio(v.Level.Age, v.past[1].Age) }},
+	{"level_known", 0, 1, func(v view) float64 { return flag(v.Level.Age > 0) }},
+	{"level_load", 0, 15, func(v view) float64 { return grow(v.Level.Load) }},
+	{"level_age", 0, 10, func(v view) float64 { return grow(ratio(v.Level.Age, v.Interval)) }},
+	{"level_sojourn", 0, 10, func(v view) float64 { return grow(ratio(v.Level.Sojourn, v.unit)) }},
+	{"level_age_against_past2", 0, 5, func(v view) float64 { return ratio(v.Level.Age, v.past(1).Age) }},
 }, pastFeatures())
 
 // pastFeatures are those of the past levels, newest first.
@@ -153,10 +159,10 @@ func pastFeatures() (list []feature) {
 	for i := range Levels {
 		name := "past" + string(rune('1'+i)) + "_"
 		list = append(list,
-			feature{name + "known", 0, 1, func(v *view) float64 { return flag(v.past[i].Age > 0) }},
-			feature{name + "load", 0, 15, func(v *view) float64 { return grow(v.past[i].Load) }},
-			feature{name + "age", 0, 10, func(v *view) float64 { return grow(ratio(v.past[i].Age, v.Interval)) }},
-			feature{name + "sojourn", 0, 10, func(v *view) float64 { return grow(ratio(v.past[i].Sojourn, v.unit)) }},
+			feature{name + "known", 0, 1, func(v view) float64 { return flag(v.past(i).Age > 0) }},
+			feature{name + "load", 0, 15, func(v view) float64 { return grow(v.past(i).Load) }},
+			feature{name + "age", 0, 10, func(v view) float64 { return grow(ratio(v.past(i).Age, v.Interval)) }},
+			feature{name + "sojourn", 0, 10, func(v view) float64 { return grow(ratio(v.past(i).Sojourn, v.unit)) }},
 		)
 	}
 	return list

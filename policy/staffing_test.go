@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStaffing(t *testing.T) {
+	set := func(f func(o *Observation)) func(*Observation) { return f }
+	patient := set(func(o *Observation) { o.Deadline = 0 })
+	blind := set(func(o *Observation) { o.Service = Unknown })
+	for _, c := range []struct {
+		name   string
+		spec   string
+		o      *Observation
+		want   int
+		reason string
+	}{
+		// Shares on time by summing Erlang's series and 20,000 lognormal services:
+		// load 4.4: 5 → 0.923, 6 → 0.993. Load 4: 5 → 0.9802. Load 8.8: 10 → 0.986.
+		{"100/s", "staffing", farm(steady(100), replicas(6)), 6, "load 4.4 of 100/s at 40 ms; 6 for 95% within 150 ms"},
+		{"100/s as they are", "staffing:headroom=1", farm(steady(100), replicas(5)), 5, "load 4"},
+		{"the same at 99 %", "staffing:headroom=1", farm(steady(100), replicas(5), set(func(o *Observation) { o.Target = 0.99 })), 6, "99%"},
+		{"20/s", "staffing", farm(steady(20)), 2, "load 0.88"},
+		// Services within 150 ms: 0.9961, less a tenth of 0.001: 0.9960, so 8, not 64.
+		{"a target out of reach", "staffing:headroom=1", farm(steady(100), replicas(7), set(func(o *Observation) { o.Target = 0.999 })), 8, "99.6%"},
+		// A deadline of a quarter of the service: 4.4 + 0.5·√4.4 = 5.45.
+		{"a deadline out of reach", "staffing", farm(steady(100), replicas(6), set(func(o *Observation) { o.Deadline = 0.01 })), 6, ""},
+		{"four slots each", "staffing", farm(steady(100), replicas(2), set(func(o *Observation) { o.Slots = 4 })), 2, "2 for 95%"},
+
+		// No deadline: 4.4 + 0.5·2.098 = 5.45; with β 2: 8.6.
+		{"no deadline", "staffing", farm(steady(100), replicas(6), patient), 6, "6 for the load"},
+		{"no deadline, β 2", "staffing:beta=2", farm(steady(100), replicas(6), patient), 9, "9 for the load"},
+
+		// 300·0.04 + (8.8 − 2)·0.75 = 17.1 slot-seconds in 0.75 + 2 s: 8.8 + 6.2 = 15.02.
+		{"a burst", "staffing", farm(steady(20), rise(200), queue(300)), 16, "16 to drain 300 waiting in 2.75 s"},
+		{"a burst, steady load only", "staffing:drain=0", farm(steady(20), rise(200), queue(300)), 11, "11 for 95%"},
+		{"a burst, capped", "staffing:cap=9", farm(steady(20), rise(200), queue(300)), 9, "bounded to 9"},
+		// Four that start count as two: (8.8 − 4)·0.75, 15.6 in all, 8.8 + 5.67 = 14.47.
+		{"a burst, some start", "staffing", farm(steady(20), rise(200), queue(300), set(func(o *Observation) { o.Desired, o.Starting = 6, 4 })), 15, ""},
+		// A job of 580 tasks of 1 s: 580 − 2·0.75 = 578.5 in 60 − 0.75 s: 9.76.
+		{"a job without deadline", "staffing", farm(steady(0), queue(580), patient, set(func(o *Observation) {
+			o.Service, o.NextDue, o.Last.Arrivals, o.Short.Arrivals, o.Long.Arrivals = 1, Unknown, 580, 580, 580
+		})), 10, "10 to drain 580 waiting in 59.2 s"},
+		// The same, due in 30 s: 578.5/29.25 = 19.8.
+		{"a job with its own due", "staffing", farm(steady(0), queue(580), patient, set(func(o *Observation) {
+			o.Service, o.NextDue, o.Last.Arrivals, o.Short.Arrivals, o.Long.Arrivals = 1, 30, 580, 580, 580
+		})), 20, "in 29.2 s"},
+
+		{"idle", "staffing", farm(steady(0), replicas(5)), 1, "idle: the least is 1"},
+		{"idle, may be none", "staffing", farm(steady(0), replicas(5), set(func(o *Observation) { o.Min = 0 })), 0, "idle: the least is 0"},
+		{"idle with a floor", "staffing:floor=3", farm(steady(0), replicas(5)), 3, "bounded to 3"},
+		{"no arrivals, one runs", "staffing", farm(steady(0), set(func(o *Observation) { o.Min, o.Running = 0, 1 })), 1, "load 0"},
+		// 20 tasks of ten minutes, no arrival in sight: 20 + 0.5·√20 = 22.2.
+		{"long tasks", "staffing", farm(steady(0), replicas(20), patient, set(func(o *Observation) { o.Service, o.Running = 600, 20 })), 23, "load 20 of running tasks"},
+
+		// Service unknown: 2 busy, 10 wait: twice the slots there are.
+		{"no service, a queue", "staffing", farm(steady(5), blind, queue(10)), 4, "service time unknown: 2 tasks run, 10 wait"},
+		{"no service, one waits", "staffing", farm(steady(5), blind, queue(1)), 3, ""},
+		{"no service, from zero", "staffing", farm(steady(5), blind, replicas(0), queue(10)), 2, ""},
+		{"no service, all slots busy: 4 + 0.5·2", "staffing", farm(steady(5), blind, replicas(4), set(func(o *Observation) { o.Busy = 1 })), 5, ""},
+		{"no arrival rate", "staffing", farm(queue(10)), 4, "arrival rate unknown"},
+	} {
+		d := make1(t, c.spec).Decide(c.o, Memory{})
+		if d.Replicas != c.want || d.Hold || !strings.Contains(d.Reason, c.reason) {
+			t.Errorf("%s: %+v, want %d for %q", c.name, d, c.want, c.reason)
+		}
+	}
+	if d := make1(t, "staffing").Decide(farm(), Memory{}); !d.Hold || d.Replicas != 2 {
+		t.Errorf("knowing nothing: %+v", d)
+	}
+}
+
+// After a burst the wish of the burst is held for a minute, then dropped.
+func TestStaffingHolds(t *testing.T) {
+	p, m := make1(t, "staffing"), Memory{}
+	if d := p.Decide(farm(steady(20), rise(200), queue(300)), m); d.Replicas != 16 {
+		t.Fatalf("%+v", d)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{2, 16}, {30, 16}, {60, 16}, {61, 2}, {62, 2}} {
+		o := farm(steady(20), replicas(16))
+		o.At = o.At.Add(c.after * time.Second)
+		if d := p.Decide(o, m); d.Replicas != c.want {
+			t.Errorf("after %d s: %+v, want %d", c.after, d, c.want)
+		}
+	}
+	stale := farm(steady(20))
+	stale.Age = Unknown
+	if d := p.Decide(stale, m); !d.Hold {
+		t.Errorf("%+v", d)
+	}
+}
+
+// More load, a longer queue or a tighter target never wish for fewer replicas.
+func TestStaffingIsMonotone(t *testing.T) {
+	p := make1(t, "staffing")
+	decide := func(change ...func(*Observation)) int { return p.Decide(farm(change...), Memory{}).Replicas }
+	last := [3]int{}
+	for i := 1; i <= 400; i++ {
+		now := [3]int{
+			decide(steady(float64(i)), replicas(64)),
+			decide(steady(50), queue(float64(i))),
+			decide(steady(50), replicas(64), func(o *Observation) { o.Target = float64(i) / 400 }),
+		}
+		for k := range now {
+			if now[k] < last[k] {
+				t.Fatalf("step %d: %v after %v", i, now, last)
+			}
+		}
+		last = now
+	}
+}
+
+func BenchmarkStaffing(b *testing.B) {
+	p, o, m := make1(b, "staffing"), farm(steady(100)), Memory{}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Decide(o, m)
+	}
+}
+
+func BenchmarkVector(b *testing.B) {
+	o := farm(steady(100))
+	v := o.Vector()
+	b.ReportAllocs()
+	for b.Loop() {
+		v = o.AppendVector(v[:0])
+	}
+}
