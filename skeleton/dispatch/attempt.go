@@ -51,6 +51,7 @@ type attempt struct {
 	taken  time.Time // by our clock
 	met    time.Time // the first busy answer; zero = none
 
+	claimed int           // bytes of the budget; guarded by runner.mu
 	index   int           // in runner.held, -1 = not there; guarded by runner.mu
 	state   state         // guarded by runner.mu
 	limit   time.Duration // of the call under way; guarded by runner.mu
@@ -91,6 +92,10 @@ func (a *attempt) run() {
 			return
 		}
 		a.body = body
+		if first := r.letPass(a); first != a {
+			first.run()
+			return
+		}
 	}
 	timeout, ok := r.begin(a)
 	if !ok {
@@ -116,11 +121,18 @@ func (a *attempt) run() {
 	r.finish(a, a.conclude(&call, meaning, reason, wait))
 }
 
-// fetch gets a body that Take did not deliver. A store that is away is waited
+// fetch gets a body that Take did not deliver, when there is room for it. A store that is away is waited
 // for; the lease tells when that is pointless.
 func (a *attempt) fetch() ([]byte, ending, bool) {
 	if a.lease.Locator == "" {
 		return a.lease.Body, ending{}, true
+	}
+	if !a.r.claim(a) {
+		cause := context.Cause(a.ctx)
+		if cause == nil {
+			cause = errStopped
+		}
+		return nil, ending{kind: ledger.Released, reason: cause.Error()}, false
 	}
 	retry := backoff{uniform: a.r.cfg.Uniform}
 	for {

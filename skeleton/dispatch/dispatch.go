@@ -33,6 +33,7 @@ type Caller interface {
 // Defaults of a Config.
 const (
 	DefaultRunning = 1024
+	DefaultBytes   = 128 << 20
 	DefaultMissing = 30 * time.Second
 )
 
@@ -42,6 +43,7 @@ type Config struct {
 	Caller     Caller
 	Owner      string         // names this process in leases and heartbeats; must be unique
 	Running    int            // tasks of one farm this process holds at most (1,024)
+	Bytes      int            // bytes of their large bodies it holds at most (128 MiB); a larger one is held alone
 	TimeToLive time.Duration  // how long a task may meet nothing but busy workers (1 h)
 	Missing    time.Duration  // how long a worker must be gone before its tasks are dead letters (30 s)
 	RenewEvery time.Duration  // how often leases are renewed (ledger.RenewEvery)
@@ -54,6 +56,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Running == 0 {
 		c.Running = DefaultRunning
+	}
+	if c.Bytes == 0 {
+		c.Bytes = DefaultBytes
 	}
 	if c.TimeToLive == 0 {
 		c.TimeToLive = skeleton.TimeToLive

@@ -66,6 +66,7 @@ func (r *runner) metBusy(a *attempt, nobody bool) {
 	default:
 		a.state = parked
 		heap.Push(&r.park.waiting, a)
+		r.grant() // its body may be in the way
 		time.AfterFunc(r.park.pause(r.cfg.Uniform), r.offer)
 	}
 }

@@ -43,6 +43,7 @@ type runner struct {
 	busy     int        // guarded by mu; busy answers not reported yet
 	watching bool       // guarded by mu; the overtime watch is set
 	memory   memory     // guarded by mu
+	budget   budget     // guarded by mu
 }
 
 func startRunner(cfg Config, f skeleton.Farm) *runner {
@@ -151,6 +152,7 @@ func (r *runner) leave(a *attempt) {
 	if a.state != over {
 		a.state = over
 		r.over++
+		r.free(a)
 	}
 }
 
@@ -188,6 +190,7 @@ func (r *runner) drop(as ...*attempt) {
 		r.over--
 		r.held = r.held[:last]
 		a.index = -1
+		a.end = ending{} // others of the same Take keep the attempt in memory
 	}
 	r.freed()
 }

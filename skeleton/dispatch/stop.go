@@ -24,6 +24,7 @@ func (r *runner) drain() {
 	}
 	r.draining = true
 	close(r.drained)
+	r.refuse()
 	r.freed()
 	r.mu.Unlock()
 	r.clearPark(ledger.Released, errStopped.Error())
