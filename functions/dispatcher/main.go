@@ -36,6 +36,7 @@ type config struct {
 	MaxResult  int           `env:"farmhand_max_result" envDefault:"16777216"` // bytes of a result
 	MaxWait    time.Duration `env:"farmhand_max_wait" envDefault:"50s"`        // of a held answer; below the gateway's upstream_timeout
 	Running    int           `env:"farmhand_running"`                          // tasks of one farm at once
+	Bytes      int           `env:"farmhand_running_bytes"`                    // of their large bodies in memory
 	QueueTasks int           `env:"farmhand_queue_tasks"`
 	QueueBytes int           `env:"farmhand_queue_bytes"`
 	KeptBytes  int           `env:"farmhand_kept_bytes"`
@@ -74,6 +75,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Caller:     &caller{invoker: invoker, limit: cfg.MaxResult},
 		Owner:      owner(),
 		Running:    cfg.Running,
+		Bytes:      cfg.Bytes,
 		TimeToLive: cfg.TimeToLive,
 		Missing:    cfg.Missing,
 		Notifier:   callbacks,
