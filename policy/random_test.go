@@ -142,3 +142,30 @@ func slower(o *Observation, k float64) *Observation {
 	s.Level, s.Past = s.Past[0], s.Past[1:]
 	return &s
 }
+
+// Nothing that reads as an observation makes a law fail.
+func FuzzDecide(f *testing.F) {
+	for _, o := range []*Observation{farm(), farm(steady(20)), farm(steady(20), rise(200), queue(300))} {
+		b, err := json.Marshal(o)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var o Observation
+		if json.Unmarshal(b, &o) != nil {
+			return
+		}
+		for _, law := range Laws() {
+			m := Memory{}
+			if d := make1(t, law.Name).Decide(&o, m); d.Replicas < 0 || d.Replicas > most {
+				t.Errorf("%s: %+v", law.Name, d)
+			}
+			if _, err := json.Marshal(m); err != nil {
+				t.Error(err)
+			}
+		}
+		o.Vector()
+	})
+}

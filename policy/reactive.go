@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // reactive-average and reactive-maximum are the two rules that the published farm
 // of Li and others (arXiv 2602.06555) was compared with, after the code published
@@ -88,14 +85,17 @@ func (r reactive) Decide(o *Observation, _ Memory) Decision {
 		active = max(0, active-1/o.slots())
 	}
 	busy := min(replicas, active) / h * s * idle
-	step := 0.0
-	if d := need - (replicas - busy); math.Abs(d) >= 0.5 {
-		step = math.Copysign(1, d)
+	step, why := 0.0, "as it is"
+	switch d := need - (replicas - busy); {
+	case d >= 0.5:
+		step, why = 1, "up by 1"
+	case d <= -0.5:
+		step, why = -1, "down by 1"
 	}
 	return Decision{
 		Replicas: count(replicas + step),
-		Reason: fmt.Sprintf("need %s of %s free replicas, for %s waiting and %s/s at %s each: %+g",
-			digits(need), digits(replicas-busy), digits(tasks(o.Waiting)), digits(float64(rate)), span(s), step),
+		Reason: fmt.Sprintf("need %s and have %s free, for %s waiting and %s/s at %s each: %s",
+			digits(need), digits(replicas-busy), digits(tasks(o.Waiting)), digits(float64(rate)), span(s), why),
 	}
 }
 

@@ -65,7 +65,7 @@ func TestReactiveReason(t *testing.T) {
 	o := published(12, 60, 3, 9)
 	o.Waiting, o.Running = 30, 12
 	d := make1(t, "reactive-average").Decide(o, Memory{})
-	if want := "need 33.8 of 9.94 free replicas, for 30 waiting and 7.5/s at 3 s each: +1"; d.Reason != want {
+	if want := "need 33.8 and have 9.94 free, for 30 waiting and 7.5/s at 3 s each: up by 1"; d.Reason != want {
 		t.Errorf("%s", d.Reason)
 	}
 	o.Last.Covered = 0

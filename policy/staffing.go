@@ -8,8 +8,8 @@ import (
 // staffing sizes a farm as queueing theory does, and is what a farm runs unless it
 // says otherwise. It counts in slots, of which a replica has one or more:
 //
-//	load    a = headroom·λ·S            Erlangs: slots at work; λ of rate.go, S of
-//	                                    Observation.Service
+//	load    a = headroom·λ·S, in Erlangs: slots at work. λ is that of rate.go, S
+//	        Observation.Service
 //	steady  the fewest n ≥ a + β·√a with P(wait + service ≤ deadline) ≥ goal
 //	drain   n = a + drain·q/T           where work is queued or about to be
 //	replicas = ⌈max(steady, drain)/slots⌉, at least 1; from floor to cap;
@@ -30,7 +30,7 @@ import (
 // slot-seconds. It should be gone when the first waiting task is due (where none
 // has a due, within the deadline, or within 60 s in a farm without one): T is the
 // time until then less L, but not less than L + I, since haste beyond what a decision
-// can show only overshoots.
+// can show only overshoots. Delayed tasks count when they wait again.
 //
 // Special cases. No arrivals and no task: the farm's Min. Services longer than the
 // short window: their load is seen in the running tasks more than in λ, a is at least

@@ -72,6 +72,6 @@ func (s stepper) Decide(o *Observation, m Memory) Decision {
 	}
 	return Decision{
 		Replicas: count(wish),
-		Reason:   fmt.Sprintf("%s waiting for each of %s slots, %s", digits(queue), digits(o.ready()), why),
+		Reason:   fmt.Sprintf("%s waiting per ready slot, %s", digits(queue), why),
 	}
 }

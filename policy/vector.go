@@ -11,9 +11,9 @@ import (
 // rate a tenth, is the same vector.
 //
 // Every feature lies within the bounds of features below, whatever the observation
-// holds. What is unknown is 0, and the features called …_known say so (1 known, 0
-// not). Amounts without natural bound are log(1 + x): near 0 as exact as x, and
-// steps by equal factors far out. Units:
+// holds. What is unknown is 0, and the feature called …_known at the head of a
+// group says so (1 known, 0 not). Amounts without natural bound are log(1 + x):
+// near 0 as exact as x, and steps by equal factors far out. Units:
 //
 //	load, replicas   Erlangs, counts
 //	queue            tasks over what the ready replicas do in an interval, and per
@@ -56,9 +56,9 @@ func ratio(x, y float64) float64 {
 // grow is log(1 + x), of nothing where x is below it.
 func grow(x float64) float64 { return math.Log1p(math.Max(0, x)) }
 
-// flag is 1 or 0.
-func flag(known bool) float64 {
-	if known {
+// known is 1 or 0.
+func known(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0
@@ -85,22 +85,22 @@ func late(w Window) float64 { return 1 - float64(w.OnTime()) }
 // features are the vector from its first number to its last.
 var features = slices.Concat([]feature{
 	// What the farm is asked to keep.
-	{"deadline_known", 0, 1, func(v view) float64 { return flag(v.Deadline > 0) }},
+	{"deadline_known", 0, 1, func(v view) float64 { return known(v.Deadline > 0) }},
 	{"deadline", 0, 10, func(v view) float64 { return grow(ratio(v.Deadline, v.Interval)) }},
 	{"target", 0, 1, func(v view) float64 { return v.Target }},
 	{"age", 0, 5, func(v view) float64 { return grow(ratio(float64(v.Age), v.Interval)) }},
 
 	// Service times.
-	{"service_known", 0, 1, func(v view) float64 { return flag(v.Service.Known()) }},
+	{"service_known", 0, 1, func(v view) float64 { return known(v.Service.Known()) }},
 	{"service", 0, 10, func(v view) float64 { return grow(ratio(float64(v.Service), v.unit)) }},
 	{"service_cv2", 0, 5, func(v view) float64 { return grow(v.Short.Service.CV2()) }},
 
 	// Load.
-	{"load_known", 0, 1, func(v view) float64 { return flag(v.Load(v.Short).Known()) }},
+	{"load_known", 0, 1, func(v view) float64 { return known(v.Load(v.Short).Known()) }},
 	{"load_last", 0, 15, func(v view) float64 { return grow(v.load(v.Last)) }},
 	{"load_short", 0, 15, func(v view) float64 { return grow(v.load(v.Short)) }},
 	{"load_long", 0, 15, func(v view) float64 { return grow(v.load(v.Long)) }},
-	{"load_peak_known", 0, 1, func(v view) float64 { return flag(v.PeakLoad.Known()) }},
+	{"load_peak_known", 0, 1, func(v view) float64 { return known(v.PeakLoad.Known()) }},
 	{"load_peak", 0, 15, func(v view) float64 { return grow(float64(v.PeakLoad)) }},
 
 	// Replicas, and how far from the bounds they are.
@@ -108,15 +108,15 @@ var features = slices.Concat([]feature{
 	{"desired_against_load", -15, 15, func(v view) float64 { return v.against(v.Desired) }},
 	{"ready_against_load", -15, 15, func(v view) float64 { return v.against(v.Ready) }},
 	{"starting", 0, 1, func(v view) float64 { return ratio(float64(v.Starting), float64(v.Desired)) }},
-	{"draining_known", 0, 1, func(v view) float64 { return flag(v.Draining.Known()) }},
+	{"draining_known", 0, 1, func(v view) float64 { return known(v.Draining.Known()) }},
 	{"draining", 0, 5, func(v view) float64 { return grow(ratio(float64(v.Draining), max(1, float64(v.Ready)))) }},
 	{"room_above", 0, 1, func(v view) float64 { return 1 - ratio(float64(v.Desired), float64(v.Max)) }},
 	{"room_below", 0, 1, func(v view) float64 { return 1 - ratio(float64(v.Min), float64(v.Desired)) }},
-	{"lag_known", 0, 1, func(v view) float64 { return flag(v.StartupLag.Known()) }},
+	{"lag_known", 0, 1, func(v view) float64 { return known(v.StartupLag.Known()) }},
 	{"lag", 0, 10, func(v view) float64 { return grow(ratio(float64(v.StartupLag), v.Interval)) }},
 
 	// The queue at this instant.
-	{"gauges_known", 0, 1, func(v view) float64 { return flag(v.Waiting.Known() && v.Running.Known()) }},
+	{"gauges_known", 0, 1, func(v view) float64 { return known(v.Waiting.Known() && v.Running.Known()) }},
 	{"waiting", 0, 15, func(v view) float64 {
 		return grow(ratio(float64(v.Waiting)*float64(v.Service), v.able*v.Interval))
 	}},
@@ -125,29 +125,29 @@ var features = slices.Concat([]feature{
 	{"delayed_per_slot", 0, 15, func(v view) float64 { return grow(ratio(float64(v.Delayed), v.able)) }},
 	{"oldest_wait", 0, 10, func(v view) float64 { return grow(ratio(float64(v.OldestWait), v.unit)) }},
 	{"overdue", 0, 1, func(v view) float64 { return ratio(float64(v.Overdue), float64(v.Waiting+v.Running)) }},
-	{"next_due_known", 0, 1, func(v view) float64 { return flag(v.NextDue.Known()) }},
+	{"next_due_known", 0, 1, func(v view) float64 { return known(v.NextDue.Known()) }},
 	{"next_due", -5, 5, func(v view) float64 { return ratio(float64(v.NextDue), v.unit) }},
 	{"running_age", 0, 10, func(v view) float64 { return grow(ratio(float64(v.RunningAge), v.unit)) }},
 
 	// What became of the tasks.
-	{"late_last_known", 0, 1, func(v view) float64 { return flag(v.Last.OnTime().Known()) }},
+	{"late_last_known", 0, 1, func(v view) float64 { return known(v.Last.OnTime().Known()) }},
 	{"late_last", 0, 1, func(v view) float64 { return late(v.Last) }},
-	{"late_short_known", 0, 1, func(v view) float64 { return flag(v.Short.OnTime().Known()) }},
+	{"late_short_known", 0, 1, func(v view) float64 { return known(v.Short.OnTime().Known()) }},
 	{"late_short", 0, 1, func(v view) float64 { return late(v.Short) }},
 	{"late_long", 0, 1, func(v view) float64 { return late(v.Long) }},
-	{"sojourn_known", 0, 1, func(v view) float64 { return flag(v.Short.Sojourn.N > 0) }},
+	{"sojourn_known", 0, 1, func(v view) float64 { return known(v.Short.Sojourn.N > 0) }},
 	{"sojourn_mean", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.Mean, v.unit)) }},
 	{"sojourn_p95", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.P95, v.unit)) }},
 	{"sojourn_p99", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Sojourn.P99, v.unit)) }},
 	{"wait_p95", 0, 10, func(v view) float64 { return grow(ratio(v.Short.Wait.P95, v.unit)) }},
 	{"busy_answers", 0, 1, func(v view) float64 { return ratio(v.Short.Busy, v.Short.Busy+v.Short.Starts) }},
 	{"failed", 0, 1, func(v view) float64 { return ratio(v.Short.Failed+v.Short.Lost, v.Short.Starts) }},
-	{"busy_known", 0, 1, func(v view) float64 { return flag(v.Busy.Known()) }},
+	{"busy_known", 0, 1, func(v view) float64 { return known(v.Busy.Known()) }},
 	{"busy", 0, 1, func(v view) float64 { return float64(v.Busy) }},
 
 	// The level of the load, and how its age compares with the level before the last:
 	// in a load that goes up and down that was one of the same kind.
-	{"level_known", 0, 1, func(v view) float64 { return flag(v.Level.Age > 0) }},
+	{"level_known", 0, 1, func(v view) float64 { return known(v.Level.Age > 0) }},
 	{"level_load", 0, 15, func(v view) float64 { return grow(v.Level.Load) }},
 	{"level_age", 0, 10, func(v view) float64 { return grow(ratio(v.Level.Age, v.Interval)) }},
 	{"level_sojourn", 0, 10, func(v view) float64 { return grow(ratio(v.Level.Sojourn, v.unit)) }},
@@ -159,7 +159,7 @@ func pastFeatures() (list []feature) {
 	for i := range Levels {
 		name := "past" + string(rune('1'+i)) + "_"
 		list = append(list,
-			feature{name + "known", 0, 1, func(v view) float64 { return flag(v.past(i).Age > 0) }},
+			feature{name + "known", 0, 1, func(v view) float64 { return known(v.past(i).Age > 0) }},
 			feature{name + "load", 0, 15, func(v view) float64 { return grow(v.past(i).Load) }},
 			feature{name + "age", 0, 10, func(v view) float64 { return grow(ratio(v.past(i).Age, v.Interval)) }},
 			feature{name + "sojourn", 0, 10, func(v view) float64 { return grow(ratio(v.past(i).Sojourn, v.unit)) }},
