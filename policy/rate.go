@@ -20,17 +20,17 @@ import "math"
 //
 // A long window without any arrival is quiet whatever the level says.
 //
-// A farm with more patience than the short window, in seconds, is estimated
-// otherwise: there a job of a thousand tasks is work to be drained, not a stream
-// of five hundred a second. What arrived in the long window and is not waiting
-// any more counts, over at least the patience, and no more than the short window
-// saw. A stream shows in both; where it grows the queue tells, and there is time.
+// A farm with a minute's patience or more, in seconds, is estimated otherwise: there
+// a job of a thousand tasks is work to be drained, not a stream of five hundred a
+// second. What arrived in the long window and is not waiting any more counts, over
+// at least the patience, and no more than the short window saw. A stream shows in
+// both; where it grows the queue tells, and there is time.
 func rate(o *Observation, patience float64) Maybe {
 	long, short := o.Long.Rate(), o.Short.Rate()
 	switch {
 	case long == 0:
 		return 0
-	case patience > o.Short.Length && long.Known() && short.Known():
+	case patience >= drainTime && long.Known() && short.Known():
 		taken := (o.Long.Arrivals - tasks(o.Waiting)) / max(o.Long.Covered, patience)
 		return Maybe(clip(min(taken, float64(short)), 0, fastest))
 	}

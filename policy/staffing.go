@@ -124,7 +124,7 @@ func (s staff) wish(o *Observation, lambda Maybe) (replicas float64, why string)
 	why += fmt.Sprintf("; %d for %s", count(steady/o.slots()), goal)
 	drain, left := s.backlog(o, load, service)
 	if drain > steady {
-		why += fmt.Sprintf("; %d to drain %s waiting in %s", count(drain/o.slots()), digits(waiting), span(left))
+		why += fmt.Sprintf("; %d to catch up with %s waiting in %s", count(drain/o.slots()), digits(waiting), span(left))
 	}
 	return max(1, math.Ceil(max(steady, drain)/o.slots()-1e-9)), why
 }
@@ -139,6 +139,9 @@ func (s staff) steady(o *Observation, load, service float64) (slots float64, goa
 	cs2 := variation(o)
 	p := newPunctuality(deadline, newLognormal(service, cs2))
 	aim := min(target, p.fits-(1-target)/10)
+	if aim <= 0 {
+		return root, "the load, as services take longer than " + span(deadline)
+	}
 	slots = fewest(load, root, func(c int, wait float64) bool {
 		return p.share(wait, waitOfWaiting(c, load, service, 1, cs2)) >= aim
 	})

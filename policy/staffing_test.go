@@ -25,8 +25,8 @@ func TestStaffing(t *testing.T) {
 		{"20/s", "staffing", farm(steady(20)), 2, "load 0.88"},
 		// Services within 150 ms: 0.9961, less a tenth of 0.001: 0.9960, so 8, not 64.
 		{"a target out of reach", "staffing:headroom=1", farm(steady(100), replicas(7), set(func(o *Observation) { o.Target = 0.999 })), 8, "99.6%"},
-		// A deadline of a quarter of the service: 4.4 + 0.5·√4.4 = 5.45.
-		{"a deadline out of reach", "staffing", farm(steady(100), replicas(6), set(func(o *Observation) { o.Deadline = 0.01 })), 6, ""},
+		// A deadline of an eighth of the service: 4.4 + 0.5·√4.4 = 5.45.
+		{"a deadline out of reach", "staffing", farm(steady(100), replicas(6), set(func(o *Observation) { o.Deadline = 0.005 })), 6, "6 for the load, as services take longer than 5 ms"},
 		{"four slots each", "staffing", farm(steady(100), replicas(2), set(func(o *Observation) { o.Slots = 4 })), 2, "2 for 95%"},
 
 		// No deadline: 4.4 + 0.5·2.098 = 5.45; with β 2: 8.6.
@@ -34,7 +34,7 @@ func TestStaffing(t *testing.T) {
 		{"no deadline, β 2", "staffing:beta=2", farm(steady(100), replicas(6), patient), 9, "9 for the load"},
 
 		// 300·0.04 + (8.8 − 2)·0.75 = 17.1 slot-seconds in 0.75 + 2 s: 8.8 + 6.2 = 15.02.
-		{"a burst", "staffing", farm(steady(20), rise(200), queue(300)), 16, "16 to drain 300 waiting in 2.75 s"},
+		{"a burst", "staffing", farm(steady(20), rise(200), queue(300)), 16, "16 to catch up with 300 waiting in 2.75 s"},
 		{"a burst, steady load only", "staffing:drain=0", farm(steady(20), rise(200), queue(300)), 11, "11 for 95%"},
 		{"a burst, capped", "staffing:cap=9", farm(steady(20), rise(200), queue(300)), 9, "bounded to 9"},
 		// Four that start count as two: (8.8 − 4)·0.75, 15.6 in all, 8.8 + 5.67 = 14.47.
@@ -42,7 +42,7 @@ func TestStaffing(t *testing.T) {
 		// A job of 580 tasks of 1 s: 580 − 2·0.75 = 578.5 in 60 − 0.75 s: 9.76.
 		{"a job without deadline", "staffing", farm(steady(0), queue(580), patient, set(func(o *Observation) {
 			o.Service, o.NextDue, o.Last.Arrivals, o.Short.Arrivals, o.Long.Arrivals = 1, Unknown, 580, 580, 580
-		})), 10, "10 to drain 580 waiting in 59.2 s"},
+		})), 10, "10 to catch up with 580 waiting in 59.2 s"},
 		// The same, due in 30 s: 578.5/29.25 = 19.8.
 		{"a job with its own due", "staffing", farm(steady(0), queue(580), patient, set(func(o *Observation) {
 			o.Service, o.NextDue, o.Last.Arrivals, o.Short.Arrivals, o.Long.Arrivals = 1, 30, 580, 580, 580
