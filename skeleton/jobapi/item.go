@@ -24,12 +24,18 @@ func element(raw json.RawMessage, item bool, t skeleton.NewTask, limit int) (ske
 		return t, nil
 	}
 	d := newDocument(bytes.NewReader(raw), max(limit, len(raw)))
-	bodies := 0
+	bodies, bounds := 0, 0
 	err := d.members("items", func(name string) error {
 		var value json.RawMessage
-		if name == "body" || name == "body_base64" {
+		switch name {
+		case "body", "body_base64":
 			bodies++
-		} else if taskSetters[name] == nil {
+		case "deadline", "due":
+			if bounds++; bounds > 1 {
+				return bad(name, "deadline and due are both given", "give one of them")
+			}
+		}
+		if name != "body" && name != "body_base64" && taskSetters[name] == nil {
 			return bad(name, "a task has no such field", "use body or body_base64, and "+strings.Join(names(taskSetters), ", "))
 		}
 		if err := d.Decode(&value); err != nil {

@@ -120,10 +120,17 @@ func setDeadline(t *skeleton.NewTask, v string) error {
 	return nil
 }
 
+// The years in which a due may lie: the ledger counts microseconds from 1970 on,
+// and the zero time means that there is none.
+const firstYear, lastYear = 2000, 2200
+
 func setDue(t *skeleton.NewTask, v string) error {
 	at, err := time.Parse(time.RFC3339, v)
 	if err != nil {
 		return bad("due", quote(v)+" is no time", "RFC 3339, such as 2026-01-31T12:00:00Z")
+	}
+	if y := at.UTC().Year(); y < firstYear || y > lastYear {
+		return bad("due", quote(v)+" is out of range", fmt.Sprintf("a time in the years %d to %d; leave due out for none", firstYear, lastYear))
 	}
 	if t.Deadline > 0 {
 		return bad("due", "deadline and due are both given", "give one of them")
