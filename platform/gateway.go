@@ -94,7 +94,7 @@ func listen(address, flag string) (net.Listener, error) {
 // serve answers on a listener until it is shut down.
 func (p *Platform) serve(l net.Listener, h http.Handler) *server {
 	s := &server{listener: l, served: make(chan struct{}), Server: &http.Server{
-		Handler:           h,
+		Handler:           promptly(h),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       p.config.ReadTimeout,
 		WriteTimeout:      p.config.WriteTimeout,

@@ -87,7 +87,12 @@ func beFunction() {
 		os.Exit(3)
 	})
 	mux.HandleFunc("/hold", hold)
-	mux.HandleFunc("/early", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
+	mux.HandleFunc("/early", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("close") { // else net/http reads the body first
+			w.Header().Set("Connection", "close")
+		}
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	})
 	mux.HandleFunc("/burn", func(_ http.ResponseWriter, r *http.Request) {
 		for end := time.Now().Add(duration(r)); time.Now().Before(end); {
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"farmhand/internal/problem"
 )
 
 // Headers of OpenFaaS.
@@ -63,6 +64,7 @@ type call struct {
 	id      string    // X-Call-Id
 	ownID   bool      // made here, so the client is told
 	unsent  bool      // the replica did not take the connection: another may have the call
+	upload  *upload   // nil without a body
 	inbound context.Context
 }
 
@@ -130,8 +132,7 @@ func (p *Platform) forward(w http.ResponseWriter, r *http.Request, c *call) {
 
 	ctx, cancel := context.WithTimeoutCause(r.Context(), p.config.UpstreamTimeout, errUpstreamTimeout)
 	defer cancel()
-	defer r.Body.Close() // nothing reads it once this returns
-	r.Body = keptOpen{r.Body}
+	c.upload, _ = r.Body.(*upload)
 	for {
 		var err error
 		if c.r, err = c.f.acquire(ctx); err != nil {
@@ -153,13 +154,11 @@ func (p *Platform) attempt(ctx context.Context, w http.ResponseWriter, r *http.R
 		ctx, cancel = context.WithTimeoutCause(ctx, d, errExecTimeout)
 		defer cancel()
 	}
+	if c.upload.missing() { // the transport returns only once it has stopped reading
+		defer context.AfterFunc(ctx, func() { _ = c.upload.stop() })()
+	}
 	p.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, c)))
 }
-
-// keptOpen is a body that a failed attempt does not close.
-type keptOpen struct{ io.Reader }
-
-func (keptOpen) Close() error { return nil }
 
 // refuseCall answers a call that got no replica.
 func refuseCall(w http.ResponseWriter, r *http.Request, c *call, err error) {
@@ -206,29 +205,41 @@ func (p *Platform) modifyResponse(resp *http.Response) error {
 		h.Del(headerCallID)
 	}
 	h.Set(headerDuration, seconds(time.Since(c.handed)))
+	if c.upload.missing() { // an answer before its time: it does not wait for the body
+		h.Set("Connection", "close")
+	}
 	return nil
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }
 
 // proxyError answers a call whose replica gave no answer. What is lost with its
-// replica is an empty 502 without X-OpenFaaS-Internal.
+// replica is an empty 502 without X-OpenFaaS-Internal; what is wrong with the
+// client's body says nothing about the replica.
 func (p *Platform) proxyError(w http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r.Context())
-	if c.inbound.Err() != nil {
-		return // the client has gone
-	}
+	cause, gone := context.Cause(r.Context()), c.inbound.Err() != nil
 	var dial *net.OpError
-	switch cause := context.Cause(r.Context()); {
+	if cause == nil && errors.As(err, &dial) && dial.Op == "dial" {
+		c.f.suspect(c.r)
+		c.unsent = true
+		return
+	}
+	broken := c.upload.stop()
+	if c.upload.missing() {
+		w.Header().Set("Connection", "close")
+	}
+	switch {
+	case broken != nil && (cause != nil || !overdue(broken)):
+		w.Header().Set(headerInternal, "proxy")
+		problem.Write(w, bodyProblem(broken))
+	case gone: // the client has
 	case errors.Is(cause, errExecTimeout):
 		w.Header().Set(headerInternal, "of-watchdog")
 		w.Header().Set(headerDuration, seconds(time.Since(c.handed)))
 		w.WriteHeader(http.StatusGatewayTimeout)
 	case errors.Is(cause, errUpstreamTimeout):
 		w.WriteHeader(http.StatusBadGateway)
-	case errors.As(err, &dial) && dial.Op == "dial":
-		c.f.suspect(c.r)
-		c.unsent = true
 	default:
 		c.f.suspect(c.r)
 		p.log.Debug("a call was lost with its replica", "replica", c.r.id, "error", err)

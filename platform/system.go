@@ -170,6 +170,9 @@ func readBody(r *http.Request, v any) error {
 	if errors.As(err, &large) {
 		return errTooLarge
 	}
+	if overdue(err) {
+		return refuse(http.StatusRequestTimeout, "%v", bodyProblem(err))
+	}
 	if err != nil {
 		return badRequest("the body is no such JSON object: %v", err)
 	}
