@@ -98,13 +98,14 @@ func (d Deltas) Merge(o Deltas) {
 
 // Second is one second of a farm in which a dispatcher was alive.
 type Second struct {
-	Snapshot // the last one of the second
-	Tally    // what dispatchers brought in the second
+	Unix     int64 // which one
+	Snapshot       // the last one taken in it, with a heartbeat
+	Tally          // what dispatchers brought in it
 }
 
-// Reading is what a store tells of a farm: the counters of this instant, and
-// the complete seconds since the last reading, in order.
+// Reading is what a store tells of a farm: the seconds since an earlier reading,
+// in order. The last of them, if it is that of now, may still grow.
 type Reading struct {
-	Now     Snapshot
+	Now     time.Time // by the ledger's clock
 	Seconds []Second
 }

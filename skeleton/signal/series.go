@@ -1,0 +1,165 @@
+package signal
+
+import "time"
+
+// micros are microseconds: instants since 1970, or stretches of time.
+type micros = int64
+
+const (
+	patience = micros(Patience / time.Microsecond)
+	kept     = micros(Kept / time.Microsecond)
+	// usual is how old the newest heartbeat is at most while a dispatcher lives.
+	usual = micros(1500 * time.Millisecond / time.Microsecond)
+)
+
+func seconds(d micros) float64 { return float64(d) / 1e6 }
+
+// span is what happened between two snapshots.
+type span struct {
+	from, to                          micros
+	arrivals, done, dead, late, lapse int // by the ledger
+	Tally                                 // by dispatchers
+}
+
+// between sets the span to what the ledger counted between two snapshots. It
+// returns false where that is not known: they do not follow each other, are too
+// far apart, or the counters went back, since Redis was restored.
+func (p *span) between(a, b *Snapshot) bool {
+	p.from, p.to = a.At.UnixMicro(), b.At.UnixMicro()
+	if p.to <= p.from || p.to-p.from > patience || b.Submitted < a.Submitted || b.Done < a.Done || b.Lapsed < a.Lapsed {
+		return false
+	}
+	p.arrivals, p.done, p.lapse = b.Submitted-a.Submitted, b.Done-a.Done, b.Lapsed-a.Lapsed
+	p.dead, p.late = max(0, b.Dead-a.Dead), max(0, b.Late-a.Late) // a redrive takes dead tasks back
+	return true
+}
+
+// Series are the last 15 minutes of a farm, and what is remembered of the time
+// before. It belongs to one goroutine.
+type Series struct {
+	state State
+
+	ring        []span // of a power of two; number i stands in ring[i mod len]
+	first, next int    // numbers of the kept spans: first ≤ i < next
+	views       [3]view
+	peaks       peaks
+	peaked      int // number of the first span that peaks has not seen
+
+	last   Second   // the newest, without its tally; zero = none
+	before Snapshot // the one before it
+	ended  bool     // the newest span ends with last
+	since  int64    // see Since
+}
+
+// NewSeries returns a Series that goes on from a state; the zero State is a new
+// farm's. The seconds themselves are read again from the store.
+func NewSeries(s State) *Series { return &Series{state: s.clone()} }
+
+// State is what has to survive a restart.
+func (s *Series) State() State { return s.state.clone() }
+
+// Since is the second of Unix time up to which everything was read: the next
+// reading shall begin after it. 0 = nothing was read yet.
+func (s *Series) Since() int64 { return s.since }
+
+// Add takes over a reading; the Series keeps nothing of its memory. The newest
+// second may come again when it has grown; older ones are passed over. Where the
+// clock went back, all is forgotten but the state, and not read again: counters
+// of before and after do not belong together.
+func (s *Series) Add(r *Reading) {
+	if r.Now.Before(s.last.At) {
+		s.forget(r.Now.UnixMicro())
+	}
+	for i := range r.Seconds {
+		s.add(&r.Seconds[i])
+	}
+	s.drop(r.Now.UnixMicro() - kept)
+	s.since = r.Now.Unix() - 1
+}
+
+// add appends a second, or puts it in the place of the newest. The first one
+// after a silence is only where the next one begins: since when its counts were
+// collected is not known.
+func (s *Series) add(sec *Second) {
+	if sec.Unix < s.last.Unix || !sec.At.After(s.last.At) {
+		return
+	}
+	if sec.Unix > s.last.Unix {
+		s.before = s.last.Snapshot
+	} else if s.ended {
+		s.retract()
+	}
+	s.last = Second{Unix: sec.Unix, Snapshot: sec.Snapshot}
+	var p span
+	if s.ended = p.between(&s.before, &sec.Snapshot); s.ended {
+		slot := s.slot()
+		tally := slot.Tally
+		tally.copy(&sec.Tally)
+		*slot = p
+		slot.Tally = tally
+	}
+}
+
+// slot makes room for one more span.
+func (s *Series) slot() *span {
+	if s.next-s.first == len(s.ring) {
+		s.grow()
+	}
+	s.next++
+	return s.at(s.next - 1)
+}
+
+func (s *Series) at(i int) *span { return &s.ring[i&(len(s.ring)-1)] }
+
+// grow doubles the ring: to 1,024 spans in the end, if there is one a second.
+func (s *Series) grow() {
+	ring := make([]span, max(64, 2*len(s.ring)))
+	for i := s.first; i < s.next; i++ {
+		ring[i&(len(ring)-1)] = *s.at(i)
+	}
+	s.ring = ring
+}
+
+// retract takes the newest span back.
+func (s *Series) retract() {
+	for v := range s.views {
+		s.views[v].retract(s)
+	}
+	s.next--
+}
+
+// drop forgets the spans that ended before an instant.
+func (s *Series) drop(before micros) {
+	for ; s.first < s.next && s.at(s.first).to < before; s.first++ {
+		for v := range s.views {
+			s.views[v].leave(s, s.first)
+		}
+	}
+}
+
+// forget begins anew at an instant, but for the state.
+func (s *Series) forget(now micros) {
+	s.drop(1<<63 - 1)
+	s.peaks, s.peaked = s.peaks[:0], s.next
+	s.last, s.before, s.ended = Second{}, Snapshot{}, false
+	s.state.Counted = min(s.state.Counted, now)
+}
+
+// settled is the number of the first span that may still grow.
+func (s *Series) settled() int {
+	if s.ended {
+		return s.next - 1
+	}
+	return s.next
+}
+
+// known is until when a farm is known at an instant: until the newest heartbeat,
+// but no farther back than that usually is. Windows end here: they are always
+// whole while a dispatcher lives, and lose what is not known while none does.
+func (s *Series) known(at micros) micros {
+	to := at - usual
+	if s.first < s.next {
+		to = max(to, s.at(s.next-1).to)
+	}
+	return to
+}
