@@ -80,6 +80,10 @@ func speakCommands(err error) {
 		return
 	}
 	switch p.Type {
+	case "bad-field":
+		if p.Field == "refs" {
+			p.Fix = "farmhand dead lists them"
+		}
 	case "unknown-job":
 		p.Fix = "farmhand jobs lists them"
 	case "unknown-worker":

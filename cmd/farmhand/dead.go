@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -64,6 +65,12 @@ func why(d ledger.DeadLetter) string {
 	return strings.Join(strings.Fields(reason), " ")
 }
 
+func distinct(list []string) int {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return len(slices.Compact(list))
+}
+
 func redriveCmd() *cobra.Command {
 	var c connection
 	var all bool
@@ -82,7 +89,17 @@ func redriveCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(cmd, jobapi.Redriven{Redriven: n}, func() { fmt.Fprintf(cmd.OutOrStdout(), "%d redriven\n", n) })
+				r := jobapi.Redriven{Redriven: n, NotFound: max(0, distinct(args[1:])-n)}
+				if err := c.print(cmd, r, func() { fmt.Fprintf(cmd.OutOrStdout(), "%d redriven\n", n) }); err != nil {
+					return err
+				}
+				if r.NotFound > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%d not found: no dead letters (any more), or of a cancelled job; see farmhand dead %s%s\n", r.NotFound, args[0], c.hint())
+				}
+				if r.NotFound > 0 && n == 0 {
+					return &exitError{code: exitFailed}
+				}
+				return nil
 			})
 		},
 	}

@@ -160,6 +160,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p = problem.New(http.StatusNotFound, "unknown-job", "there is no such job; ended jobs are kept for 24 h").At("job", "GET /jobs lists them")
 	case errors.Is(err, ledger.ErrClosed):
 		p = problem.New(http.StatusConflict, "job-closed", "the job takes no more tasks").At("job", `submit it with "open": true to append, and append before close`)
+	case errors.Is(err, ledger.ErrKeyUsed):
+		p = problem.New(http.StatusConflict, "key-used", "the key was used for another submission: for another job, or for appending and a new job").
+			At("Idempotency-Key", "take a new key")
 	case errors.Is(err, ledger.ErrFull):
 		p = problem.New(http.StatusTooManyRequests, "queue-full", "the farm's queue is full in tasks or bytes; nothing was accepted").
 			At("tasks", "send the same again later").After(5 * time.Second)

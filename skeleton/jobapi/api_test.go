@@ -116,6 +116,9 @@ func TestIdempotencyKey(t *testing.T) {
 	if again.Job.ID != first.Job.ID || !again.Repeated || again.Tasks != 2 || again.Job.Total != 2 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
+	if code, p := b.refused("POST", "/jobs/"+first.Job.ID+"/tasks", strings.NewReader("1\n"), "Content-Type: application/x-ndjson", "Idempotency-Key: k1"); code != 409 || p.Type != "key-used" || p.Field != "Idempotency-Key" {
+		t.Errorf("the key of another submission: %d %+v", code, p)
+	}
 	keyed := b.submit("/jobs", "application/json", `{"worker":"echo","items":[{"body":1,"key":"a"},{"body":2,"key":"b"},{"body":3,"key":"a"}]}`)
 	if keyed.Tasks != 2 || keyed.Duplicates != 1 {
 		t.Errorf("%+v", keyed)
@@ -214,6 +217,11 @@ func TestDeadLettersAndRedrive(t *testing.T) {
 	results, trailer := b.results(s.Job.ID, "follow=1")
 	if !trailer.End || len(results) != 1 || results[0].State != skeleton.Done {
 		t.Errorf("%+v %+v", results, trailer)
+	}
+	// It is no dead letter any more; named twice it is still one.
+	twice := `{"refs":["` + list.Dead[0].Ref + `","` + list.Dead[0].Ref + `"]}`
+	if code, _, raw := b.do("POST", "/farms/echo/dead/redrive", strings.NewReader(twice)); code != 200 || string(bytes.TrimSpace(raw)) != `{"redriven":0,"not_found":1}` {
+		t.Errorf("%d %s", code, raw)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"farmhand/skeleton"
@@ -117,6 +118,9 @@ func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	letters, next, err := l.Dead(r.Context(), q.Get("after"), limit)
+	if errors.Is(err, ledger.ErrRef) {
+		return bad("after", quote(q.Get("after"))+" leads to no page", "the next of the page before, or nothing for the first page")
+	}
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,9 @@ type Redrive struct {
 // Redriven is the answer to it.
 type Redriven struct {
 	Redriven int `json:"redriven"`
+	// NotFound are the refs that are no dead letters (any more), or of a job that
+	// was cancelled.
+	NotFound int `json:"not_found,omitempty"`
 }
 
 const maxRedrive = 10_000
@@ -161,11 +168,16 @@ func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
 	case req.Limit < 1 || req.Limit > maxRedrive:
 		return bad("limit", "out of range", "1 to 10,000")
 	}
+	slices.Sort(req.Refs)
+	req.Refs = slices.Compact(req.Refs)
 	n, err := l.Redrive(r.Context(), req.Refs, req.Limit)
+	if errors.Is(err, ledger.ErrRef) {
+		return bad("refs", "one of them is no reference to a task; nothing was redriven", "see GET /farms/"+r.PathValue("worker")+"/dead")
+	}
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, Redriven{Redriven: n})
+	return reply(w, http.StatusOK, Redriven{Redriven: n, NotFound: max(0, len(req.Refs)-n)})
 }
 
 // readRedrive reads the body of a redrive; no body at all is an empty one.

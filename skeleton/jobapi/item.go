@@ -27,16 +27,15 @@ func element(raw json.RawMessage, item bool, t skeleton.NewTask, limit int) (ske
 	bodies, bounds := 0, 0
 	err := d.members("items", func(name string) error {
 		var value json.RawMessage
-		switch name {
-		case "body", "body_base64":
+		switch {
+		case name == "body" || name == "body_base64":
 			bodies++
-		case "deadline", "due":
+		case taskSetters[name] == nil:
+			return bad(name, "a task has no such field", "use body or body_base64, and "+strings.Join(names(taskSetters), ", "))
+		case name == "deadline" || name == "due":
 			if bounds++; bounds > 1 {
 				return bad(name, "deadline and due are both given", "give one of them")
 			}
-		}
-		if name != "body" && name != "body_base64" && taskSetters[name] == nil {
-			return bad(name, "a task has no such field", "use body or body_base64, and "+strings.Join(names(taskSetters), ", "))
 		}
 		if err := d.Decode(&value); err != nil {
 			return malformed(name, err)

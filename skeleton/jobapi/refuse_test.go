@@ -127,6 +127,7 @@ func TestBadRequests(t *testing.T) {
 		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV", "job", 404},
 		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?follow=maybe", "follow", 422},
 		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?order=1", "order", 422},
+		{"/farms/echo/dead?after=x", "after", 422},
 	} {
 		if code, p := b.refused("GET", c.path, nil); code != c.status || p.Field != c.field || p.Fix == "" {
 			t.Errorf("GET %s: %d %+v", c.path, code, p)
@@ -136,6 +137,9 @@ func TestBadRequests(t *testing.T) {
 		if code, p := b.refused("POST", "/farms/echo/dead/redrive", strings.NewReader(body)); code < 400 || code >= 500 || p.Fix == "" {
 			t.Errorf("redrive %s: %d %+v", body, code, p)
 		}
+	}
+	if code, p := b.refused("POST", "/farms/echo/dead/redrive", strings.NewReader(`{"refs":["x"]}`)); code != 422 || p.Field != "refs" || p.Fix != "see GET /farms/echo/dead" {
+		t.Errorf("redrive x: %d %+v", code, p)
 	}
 	b.untouched()
 }
