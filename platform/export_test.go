@@ -11,3 +11,10 @@ func (p *Platform) Changed(name string) <-chan struct{} {
 	defer f.mu.Unlock()
 	return f.changed
 }
+
+// Lose makes the platform forget a function without ending its replicas.
+func (p *Platform) Lose(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.functions, name)
+}

@@ -48,7 +48,7 @@ func (f *function) notify() {
 // is held.
 func (f *function) reconcile() {
 	want := f.desired
-	if f.closed {
+	if f.closed || f.p.ctx.Err() != nil {
 		want = 0
 	}
 	var current, older []*replica

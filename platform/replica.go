@@ -75,6 +75,8 @@ func (f *function) live(r *replica) error {
 	case <-time.After(r.delay):
 	case <-r.drain:
 		return nil
+	case <-f.p.hurry:
+		return nil
 	}
 	port, err := reservePort()
 	if err != nil {
@@ -151,6 +153,8 @@ func (f *function) watch(r *replica, child *proc.Child) error {
 	for {
 		select {
 		case <-r.drain:
+			return nil
+		case <-f.p.hurry: // whether or not anybody has said so to this function
 			return nil
 		case <-child.Done():
 			return fmt.Errorf("the process ended by itself: %w", cmp.Or(child.Err(), errExit0))

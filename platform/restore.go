@@ -148,7 +148,13 @@ func (p *Platform) restore(ctx context.Context) {
 		}
 		return
 	}
+	known := map[string]bool{}
 	for _, r := range list {
+		if known[r.Deployment.Service] {
+			p.log.Error("a function is there twice: the first is taken", "file", functionsFile, "function", r.Deployment.Service)
+			continue
+		}
+		known[r.Deployment.Service] = true
 		s, err := p.prepareAgain(ctx, r.Deployment)
 		if err != nil {
 			p.log.Error("a function cannot be restored", "function", r.Deployment.Service, "error", err)

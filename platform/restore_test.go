@@ -1,6 +1,7 @@
 package platform_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,47 @@ func TestUnrestoredIsTold(t *testing.T) {
 	third.ready("echo")
 	if list, err := platform.ListUnrestored(state); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A function that is there twice is restored once, and the platform can end.
+func TestRestoreTwice(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	b.stop()
+	file := filepath.Join(b.config.State, "functions.json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := strings.Trim(strings.TrimSpace(string(raw)), "[]")
+	if err := os.WriteFile(file, []byte("["+one+","+one+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said log
+	again := start(t, func(c *platformConfig) { c.State, c.Log = b.config.State, said.logger() })
+	again.ready("echo")
+	if !strings.Contains(said.String(), "there twice") {
+		t.Errorf("nothing is said: %s", said.String())
+	}
+	again.stop()
+	if raw, err = os.ReadFile(file); err != nil || strings.Count(string(raw), `"service": "echo"`) != 1 {
+		t.Errorf("it is kept as %s, %v", raw, err)
+	}
+}
+
+// Whoever is out of patience does not wait for a replica that nobody told to end.
+func TestHurry(t *testing.T) {
+	b := start(t)
+	b.deploy(function("echo"))
+	pid := b.detail("echo").Instances[0].Pid
+	b.Lose("echo")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	done := make(chan error, 1)
+	go func() { done <- b.Stop(ctx) }()
+	if err := receive(t, "it has ended", done); err != nil || alive(pid) {
+		t.Errorf("alive: %v, %v", alive(pid), err)
 	}
 }
 
