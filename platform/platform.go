@@ -121,7 +121,8 @@ func (p *Platform) start(ctx context.Context) error {
 
 	user, err1 := p.state.readSecret("credentials", secret.GatewayUser)
 	password, err2 := p.state.readSecret("credentials", secret.GatewayPass)
-	if err := errors.Join(err1, err2); err != nil {
+	_, err3 := p.Token() // functions would not start with an empty one
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	p.credentials = credentials{user, password}

@@ -222,6 +222,30 @@ func TestBadStarts(t *testing.T) {
 	}
 }
 
+// A secret of the platform's own that is empty stops the start: no function could
+// run with it. The error names the file and the way out.
+func TestEmptySecrets(t *testing.T) {
+	b := start(t)
+	b.stop()
+	for _, name := range []string{"credentials/basic-auth-user", "credentials/basic-auth-password", "secrets/farmhand-token", "secrets/farmhand-redis"} {
+		file := filepath.Join(b.config.State, name)
+		if err := os.WriteFile(file, []byte(" \n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := platform.Start(t.Context(), b.config); err == nil || !strings.Contains(err.Error(), file+" is empty: delete it") {
+			t.Errorf("%s is empty: %v", name, err)
+			if err == nil {
+				_ = p.Stop(t.Context())
+			}
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		again := start(t, func(c *platformConfig) { c.State = b.config.State })
+		again.stop()
+	}
+}
+
 // Stop may be called twice, and a new start finds all in order.
 func TestStopTwice(t *testing.T) {
 	b := start(t)
