@@ -45,6 +45,7 @@ func (f *farm) second(n int, s float64) {
 	f.now = f.now.Add(time.Second)
 	f.count.Submitted += n
 	f.count.Done += n
+	f.count.Timed += n
 	f.beat(tally(n, s))
 }
 

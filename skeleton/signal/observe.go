@@ -36,8 +36,7 @@ func Gauge(o *policy.Observation, g *ledger.Gauges) {
 
 // Observe fills in what the Series has measured: Age, StartupLag, the windows,
 // Service, the levels, PeakLoad. It reads At (by the ledger's clock), Interval,
-// Deadline, Slots, Ready, the gauges Running and RunningAge, and the prior in
-// Service. It may be called as often as decisions are made: once per interval it
+// Slots, Ready, the gauges Running and RunningAge, and the prior in Service. It may be called as often as decisions are made: once per interval it
 // looks for a change of level.
 func (s *Series) Observe(o *policy.Observation) {
 	at := o.At.UnixMicro()
@@ -53,10 +52,6 @@ func (s *Series) Observe(o *policy.Observation) {
 	o.Last = s.window(&s.views[0], o.Interval, to)
 	o.Short = s.window(&s.views[1], short, to)
 	o.Long = s.window(&s.views[2], long, to)
-	dated := s.dated(o.Deadline > 0)
-	for _, w := range []*policy.Window{&o.Last, &o.Short, &o.Long} {
-		decide(w, dated)
-	}
 	o.Service = s.service(o)
 
 	s.detect(o, to)
@@ -68,34 +63,6 @@ func (s *Series) Observe(o *policy.Observation) {
 	if rate := s.peak(&o.Short, at); rate.Known() && o.Service.Known() {
 		o.PeakLoad = rate * o.Service / policy.Maybe(max(1, o.Slots))
 	}
-}
-
-// dated is the share of the tasks done in the long window that had a due. What
-// to assume where none was done says the farm's deadline.
-func (s *Series) dated(deadline bool) float64 {
-	done, undated := 0, 0
-	for i := s.views[2].lo; i < s.views[2].hi; i++ {
-		done += s.at(i).Sojourn.N
-		undated += s.at(i).Undated
-	}
-	switch {
-	case done > 0:
-		return 1 - float64(undated)/float64(done)
-	case deadline:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// decide completes the count of decided tasks: those done count as far as they
-// had a due, the dead as late. Where no task has a due nothing is decided.
-func decide(w *policy.Window, dated float64) {
-	if dated == 0 {
-		w.Decided, w.Late = 0, 0
-		return
-	}
-	w.Decided = max(w.Late, w.Decided+dated*w.Done)
 }
 
 // enough completions make a short window's mean service time good to some 6 %

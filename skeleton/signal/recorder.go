@@ -110,9 +110,6 @@ func (t *Tally) done(o *ledger.Outcome, now time.Time) {
 	t.Wait.Add(wait.Seconds())
 	t.Service.Add(o.Service.Seconds())
 	t.Sojourn.Add((wait + served).Seconds())
-	if o.Lease.Due.IsZero() {
-		t.Undated++
-	}
 }
 
 // Drain hands over what was counted since the last call, by farm.

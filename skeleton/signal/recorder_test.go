@@ -31,11 +31,10 @@ func TestRecorderCounts(t *testing.T) {
 	r.Taken("a", 2)
 	r.Answered("a", skeleton.IsBusy, 0)
 	r.Answered("a", skeleton.IsResult, time.Second)
-	dead, dated := outcome(ledger.Rejected, epoch), outcome(ledger.Success, epoch)
+	dead := outcome(ledger.Rejected, epoch)
 	dead.Status = 422
-	dated.Lease.Due = epoch
 	r.Settled("a", []ledger.Outcome{
-		outcome(ledger.Success, epoch), dated, outcome(ledger.Success, epoch), outcome(ledger.Success, epoch),
+		outcome(ledger.Success, epoch), outcome(ledger.Success, epoch), outcome(ledger.Success, epoch), outcome(ledger.Success, epoch),
 		outcome(ledger.Failed, epoch), outcome(ledger.TimedOut, epoch), outcome(ledger.Failed, epoch),
 		outcome(ledger.Lost, epoch), outcome(ledger.Released, epoch), dead, outcome(ledger.Rejected, epoch),
 	}, []ledger.Verdict{"done", "done", ledger.Refused, "cancelled",
@@ -47,7 +46,7 @@ func TestRecorderCounts(t *testing.T) {
 		t.Errorf("%d farms", len(d))
 	}
 	a := d["a"]
-	if a.Starts != 12 || a.Busy != 1 || a.Failed != 3 || a.Lost != 1 || a.Undated != 1 {
+	if a.Starts != 12 || a.Busy != 1 || a.Failed != 3 || a.Lost != 1 {
 		t.Errorf("%+v", a)
 	}
 	for name, x := range map[string]struct {

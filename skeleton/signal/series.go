@@ -16,9 +16,9 @@ func seconds(d micros) float64 { return float64(d) / 1e6 }
 
 // span is what happened between two snapshots.
 type span struct {
-	from, to                          micros
-	arrivals, done, dead, late, lapse int // by the ledger
-	Tally                                 // by dispatchers
+	from, to                             micros
+	arrivals, done, decided, late, lapse int // by the ledger
+	Tally                                    // by dispatchers
 }
 
 // between sets the span to what the ledger counted between two snapshots. It
@@ -26,12 +26,9 @@ type span struct {
 // far apart, or the counters went back, since Redis was restored.
 func (p *span) between(a, b *Snapshot) bool {
 	p.from, p.to = a.At.UnixMicro(), b.At.UnixMicro()
-	if p.to <= p.from || p.to-p.from > patience || b.Submitted < a.Submitted || b.Done < a.Done || b.Lapsed < a.Lapsed {
-		return false
-	}
 	p.arrivals, p.done, p.lapse = b.Submitted-a.Submitted, b.Done-a.Done, b.Lapsed-a.Lapsed
-	p.dead, p.late = max(0, b.Dead-a.Dead), max(0, b.Late-a.Late) // a redrive takes dead tasks back
-	return true
+	p.decided, p.late = b.Timed-a.Timed, b.Late-a.Late
+	return 0 < p.to-p.from && p.to-p.from <= patience && min(p.arrivals, p.done, p.decided, p.late, p.lapse) >= 0
 }
 
 // Series are the last 15 minutes of a farm, and what is remembered of the time

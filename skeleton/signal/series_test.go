@@ -38,9 +38,7 @@ func history(t *rapid.T, f *farm, clockIsGood bool) (all []signal.Second) {
 		case event == 1 && !clockIsGood:
 			step = rapid.SampledFrom([]time.Duration{-30 * time.Second, 30 * time.Second, -time.Hour, -300 * time.Millisecond}).Draw(t, "clock")
 		case event == 2 && !clockIsGood:
-			f.count.Counts, f.count.Late = ledger.Counts{Submitted: f.count.Submitted / 2}, 0
-		case event == 3:
-			f.count.Dead = max(0, f.count.Dead-3)
+			f.count.Counts, f.count.Timed = ledger.Counts{Submitted: f.count.Submitted / 2}, 0
 		case event < 8:
 			step = time.Duration(rapid.IntRange(1, 1999).Draw(t, "ms")) * time.Millisecond
 		}
@@ -48,8 +46,8 @@ func history(t *rapid.T, f *farm, clockIsGood bool) (all []signal.Second) {
 		n := rapid.IntRange(0, 20).Draw(t, "tasks")
 		f.count.Submitted += n
 		f.count.Done += n
+		f.count.Timed += n / 2
 		f.count.Late += n / 3
-		f.count.Dead += n / 7
 		f.beat(tally(n, rapid.Float64Range(0, 10).Draw(t, "service")))
 		last := f.gone[len(f.gone)-1]
 		if k := len(all); k > 0 && all[k-1].Unix == last.Unix { // the bucket grows

@@ -33,7 +33,8 @@ const Kept = 15 * time.Minute
 type Snapshot struct {
 	At time.Time // by the ledger's clock
 	ledger.Counts
-	Late   int // decided late so far
+	Timed  int // ended so far with a due: the decided ones
+	Late   int // of them
 	Lapsed int // leases that lapsed so far
 }
 
@@ -43,7 +44,6 @@ type Tally struct {
 	Busy    int // answers of busy workers
 	Failed  int // attempts that failed or timed out
 	Lost    int // attempts whose replica was lost
-	Undated int // tasks done that had no due
 	Wait    Hist
 	Service Hist
 	Sojourn Hist
@@ -55,7 +55,6 @@ func (t *Tally) Merge(o *Tally) {
 	t.Busy += o.Busy
 	t.Failed += o.Failed
 	t.Lost += o.Lost
-	t.Undated += o.Undated
 	t.Wait.Merge(&o.Wait)
 	t.Service.Merge(&o.Service)
 	t.Sojourn.Merge(&o.Sojourn)

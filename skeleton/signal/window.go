@@ -9,15 +9,15 @@ import (
 // flow is what the ledger counted over a stretch of time. Of a span that is only
 // partly inside, that share counts.
 type flow struct {
-	covered                           float64 // seconds that are known
-	arrivals, done, dead, late, lapse float64
+	covered                              float64 // seconds that are known
+	arrivals, done, decided, late, lapse float64
 }
 
 func (f *flow) add(p *span, share float64) {
 	f.covered += share * seconds(p.to-p.from)
 	f.arrivals += share * float64(p.arrivals)
 	f.done += share * float64(p.done)
-	f.dead += share * float64(p.dead)
+	f.decided += share * float64(p.decided)
 	f.late += share * float64(p.late)
 	f.lapse += share * float64(p.lapse)
 }
@@ -39,8 +39,7 @@ func (s *Series) flow(next int, from, to micros) (f flow) {
 	return f
 }
 
-// window measures so many seconds before an instant; of the decided tasks it
-// counts the dead only, see decide.
+// window measures so many seconds before an instant.
 func (s *Series) window(v *view, length float64, to micros) policy.Window {
 	w := policy.Window{Length: length}
 	from := to - micros(length*1e6)
@@ -62,7 +61,7 @@ func (s *Series) window(v *view, length float64, to micros) policy.Window {
 			sojourn.add(&p.Sojourn)
 		}
 	}
-	w.Covered, w.Arrivals, w.Done, w.Decided, w.Late = min(f.covered, length), f.arrivals, f.done, f.dead, f.late
+	w.Covered, w.Arrivals, w.Done, w.Decided, w.Late = min(f.covered, length), f.arrivals, f.done, max(f.decided, f.late), f.late
 	w.Lost += f.lapse
 	v.move(s, lo)
 	w.Wait, w.Service, w.Sojourn = wait.stats(&v.wait), service.stats(&v.service), sojourn.stats(&v.sojourn)

@@ -119,32 +119,22 @@ func TestNothingIsKnownAtFirst(t *testing.T) {
 	}
 }
 
-// On-time counts tasks that have a due; dead ones are late.
-func TestDecided(t *testing.T) {
+// Tasks without a due are not decided.
+func TestOnTime(t *testing.T) {
 	f := newFarm(t, 2*time.Second)
-	done := func(n, undated, late, dead int) {
-		f.now = f.now.Add(time.Second)
-		f.count.Done += n
-		f.count.Late += late + dead
-		f.count.Dead += dead
-		ta := tally(n, 0.1)
-		ta.Undated = undated
-		f.beat(ta)
-	}
-	done(10, 0, 1, 1)
+	f.second(10, 0.1)
+	f.count.Timed -= 5
+	f.gone[1].Timed -= 5
+	f.count.Late += 2
+	f.second(3, 0.1)
 	o := f.observe()
-	exactly(t, "decided", o.Last.Decided, 11)
-	exactly(t, "on time", float64(o.Last.OnTime()), 9.0/11)
-	done(30, 30, 0, 0)
-	o = f.observe()
-	exactly(t, "decided when only every fourth has a due", o.Last.Decided, 11)
-	f.count.Dead -= 2 // a redrive takes them back
-	f.second(0, 0)
-	f.observe()
-	f = newFarm(t, 2*time.Second)
-	done(30, 30, 0, 2)
-	o = f.observe()
-	unknown(t, "on time of tasks without a due", o.Last.OnTime())
+	exactly(t, "done", o.Last.Done, 13)
+	exactly(t, "decided", o.Last.Decided, 8)
+	exactly(t, "on time", float64(o.Last.OnTime()), 0.75)
+	f.now = f.now.Add(2 * time.Second)
+	f.count.Done += 100
+	f.beat(signal.Tally{})
+	unknown(t, "on time of tasks without a due", f.observe().Last.OnTime())
 }
 
 func TestAttempts(t *testing.T) {

@@ -1,0 +1,39 @@
+-- flush: add what a dispatcher counted to the bucket of this second. Having a
+-- bucket is the heartbeat: a flush that brings nothing says that all is quiet.
+--
+-- KEYS[1]  the farm's prefix, farmhand:{FARM}:
+-- ARGV  1 microseconds to add to TIME, 2 for how many seconds a bucket is kept,
+--       3… pairs of field and value
+--
+-- sec:SECOND  hash, the bucket:
+--   n          the ledger's counters at the last flush: µs,submitted,waiting,
+--              leased,delayed,done,dead,cancelled,timed,late,lapsed
+--   s y f l    starts, busy answers, failed, lost
+--   w0 v0 j0 … bins of wait, service, sojourn
+--   w+ v+ j+   their sums of seconds; w* v* j* sums of squares; w^ v^ j^ maxima
+local P = KEYS[1]
+local T = redis.call('TIME')
+local now = T[1] * 1000000 + T[2] + ARGV[1]
+local key = P .. 'sec:' .. string.format('%.0f', math.floor(now / 1e6))
+
+-- A bucket that was written later than now is of before the clock was set back.
+local last = redis.call('HGET', key, 'n')
+if last and tonumber(string.match(last, '^%d+')) > now then redis.call('DEL', key) end
+
+local n = redis.call('HMGET', P .. 'n', 'submitted', 'waiting', 'leased', 'delayed', 'done', 'dead', 'cancelled',
+  'timed', 'late', 'lapsed')
+for i = 1, 10 do n[i] = n[i] or '0' end
+redis.call('HSET', key, 'n', string.format('%.0f', now) .. ',' .. table.concat(n, ','))
+for i = 3, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  local kind = string.sub(field, -1)
+  if kind == '^' then
+    if tonumber(value) > tonumber(redis.call('HGET', key, field) or 0) then redis.call('HSET', key, field, value) end
+  elseif kind == '+' or kind == '*' then
+    redis.call('HINCRBYFLOAT', key, field, value)
+  else
+    redis.call('HINCRBY', key, field, value)
+  end
+end
+redis.call('EXPIRE', key, ARGV[2])
+return 0

@@ -1,0 +1,266 @@
+package redissignal_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"farmhand/internal/redistest"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/ledger/redisledger"
+	"farmhand/skeleton/signal"
+	"farmhand/skeleton/signal/redissignal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const farm = "w"
+
+// fixture is a server whose clock stands at the middle of a second when the test
+// begins, and moves by as much as the test says (and the time the test takes).
+type fixture struct {
+	t      testing.TB
+	rdb    *redis.Client
+	store  *redissignal.Store
+	offset time.Duration
+}
+
+// both runs a test on a real redis-server and on miniredis.
+func both(t *testing.T, test func(f *fixture)) {
+	t.Run("redis", func(t *testing.T) { test(setup(t, redistest.Client(t, redistest.Start(t)))) })
+	t.Run("miniredis", func(t *testing.T) {
+		c := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr(), MaxRetries: -1})
+		t.Cleanup(func() { _ = c.Close() })
+		test(setup(t, c))
+	})
+}
+
+func setup(t testing.TB, rdb *redis.Client) *fixture {
+	f := &fixture{t: t, rdb: rdb}
+	now, err := rdb.Time(context.Background()).Result()
+	f.must(err)
+	f.offset = now.Truncate(time.Second).Add(1500 * time.Millisecond).Sub(now)
+	f.store = redissignal.New(rdb, redissignal.Options{Offset: func() time.Duration { return f.offset }})
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) flush(t signal.Tally) {
+	f.t.Helper()
+	d := signal.Deltas{farm: &t}
+	f.must(f.store.Flush(context.Background(), d))
+	if len(d) != 0 {
+		f.t.Errorf("%d tallies are left", len(d))
+	}
+}
+
+func (f *fixture) read(since int64) signal.Reading {
+	f.t.Helper()
+	r, err := f.store.Read(context.Background(), map[string]int64{farm: since})
+	f.must(err)
+	return r[farm]
+}
+
+// tally counts n tasks that took s, 2s, 3s … seconds.
+func tally(n int, s float64) signal.Tally {
+	t := signal.Tally{Starts: n, Busy: 2, Failed: 1, Lost: 3}
+	for i := range n {
+		x := s * float64(1+i)
+		t.Wait.Add(x / 3)
+		t.Service.Add(x)
+		t.Sojourn.Add(x * 4 / 3)
+	}
+	return t
+}
+
+var nearly = cmpopts.EquateApprox(1e-9, 1e-12)
+
+// What two dispatchers count in one second is one second's count, bin by bin.
+func TestDispatchersMerge(t *testing.T) {
+	both(t, func(f *fixture) {
+		a, b := tally(40, 0.007), tally(7, 1.3)
+		f.flush(a)
+		f.flush(b)
+		f.offset += time.Second
+		f.flush(tally(1, 1))
+		r := f.read(0)
+		if len(r.Seconds) != 2 || r.Seconds[1].Unix != r.Seconds[0].Unix+1 {
+			f.t.Fatalf("%+v", r)
+		}
+		want := a
+		want.Merge(&b)
+		if d := cmp.Diff(want, r.Seconds[0].Tally, nearly); d != "" {
+			f.t.Error(d)
+		}
+		if age := r.Now.Sub(r.Seconds[1].At); age < 0 || age > 10*time.Second || r.Seconds[1].At.Unix() != r.Seconds[1].Unix {
+			f.t.Errorf("a snapshot of %s is in second %d, now is %s", r.Seconds[1].At, r.Seconds[1].Unix, r.Now)
+		}
+		if r := f.read(r.Seconds[0].Unix); len(r.Seconds) != 1 || r.Seconds[0].Starts != 1 {
+			f.t.Errorf("since the first second: %+v", r)
+		}
+	})
+}
+
+// A second without a flush does not exist; one with an empty flush is quiet.
+func TestHeartbeat(t *testing.T) {
+	both(t, func(f *fixture) {
+		f.flush(tally(3, 1))
+		f.offset += time.Second
+		f.flush(signal.Tally{})
+		f.offset += 3 * time.Second
+		r := f.read(0)
+		if len(r.Seconds) != 2 || r.Seconds[1].Events() != 0 {
+			f.t.Fatalf("%+v", r)
+		}
+		if gap := r.Now.Unix() - r.Seconds[1].Unix; gap != 3 {
+			f.t.Errorf("the silence is %d s long", gap)
+		}
+		none := f.read(r.Now.Unix())
+		if len(none.Seconds) != 0 || none.Now.IsZero() {
+			f.t.Errorf("%+v", none)
+		}
+	})
+}
+
+// The counters in a second are the ledger's.
+func TestSnapshotsAreTheLedgers(t *testing.T) {
+	both(t, func(f *fixture) {
+		ctx := context.Background()
+		l := redisledger.New(f.rdb, redisledger.Options{Offset: func() time.Duration { return f.offset }})
+		defer l.Close()
+		st, err := l.Farm(farm).Stage(ctx, ledger.Submission{Job: skeleton.Job{ID: farm + "~" + ulid.Make().String()}})
+		f.must(err)
+		f.must(st.Add(ctx, make([]skeleton.NewTask, 10)))
+		_, err = st.Commit(ctx)
+		f.must(err)
+		taken, err := l.Farm(farm).TakeAny(ctx, "me", 4)
+		f.must(err)
+		_, err = l.Farm(farm).Settle(ctx, []ledger.Outcome{{Lease: taken.Leases[0], Kind: ledger.Success}, {Lease: taken.Leases[1], Kind: ledger.Rejected},
+			{Lease: taken.Leases[2], Kind: ledger.Failed, Delay: time.Minute}}, 0)
+		f.must(err)
+		f.flush(signal.Tally{})
+		g, err := l.Farm(farm).Gauges(ctx)
+		f.must(err)
+		s := f.read(0).Seconds[0].Snapshot
+		if s.Counts != g.Counts || s.Timed != g.Timed || s.Late != g.Late || s.Lapsed != g.Lapsed || s.Submitted != 10 || s.Done != 1 || s.Leased != 1 || !s.Conserved() {
+			f.t.Errorf("%+v, the ledger says %+v", s, g)
+		}
+	})
+}
+
+// A clock that is set back finds the buckets of a future that did not happen.
+func TestClockGoesBack(t *testing.T) {
+	both(t, func(f *fixture) {
+		for range 4 {
+			f.flush(tally(5, 1))
+			f.offset += time.Second
+		}
+		f.offset -= 3500 * time.Millisecond // before the first flush of its second
+		f.offset += time.Second
+		f.flush(tally(1, 1))
+		r := f.read(0)
+		last := r.Seconds[len(r.Seconds)-1]
+		if last.Unix != r.Now.Unix() || last.Starts != 1 || last.Service.N != 1 || last.At.After(r.Now) {
+			f.t.Errorf("at %s: %+v", r.Now, last)
+		}
+		if r := f.read(r.Now.Unix() + 100); len(r.Seconds) != 0 {
+			f.t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Nothing is kept for ever, and no more is read than 15 minutes.
+func TestBucketsExpire(t *testing.T) {
+	both(t, func(f *fixture) {
+		f.flush(tally(5, 1))
+		keys, err := f.rdb.Keys(context.Background(), "*").Result()
+		f.must(err)
+		if len(keys) != 1 || !strings.HasPrefix(keys[0], "farmhand:{"+farm+"}:sec:") {
+			f.t.Fatalf("keys %v", keys)
+		}
+		ttl, err := f.rdb.TTL(context.Background(), keys[0]).Result()
+		f.must(err)
+		if ttl <= signal.Kept || ttl > signal.Kept+time.Minute {
+			f.t.Errorf("kept for %s", ttl)
+		}
+		f.offset += signal.Kept + 2*time.Second
+		if r := f.read(0); len(r.Seconds) != 0 {
+			f.t.Errorf("%d seconds older than %s", len(r.Seconds), signal.Kept)
+		}
+	})
+}
+
+// However many durations there are, a bucket has no more fields than bins.
+func TestBucketsAreBounded(t *testing.T) {
+	f := setup(t, redistest.Client(t, redistest.Start(t)))
+	for k := range 5 {
+		var ta signal.Tally
+		for i := range 5000 {
+			x := math.Exp(float64(i)/5000*40 - 20 + float64(k))
+			ta.Wait.Add(x)
+			ta.Service.Add(x)
+			ta.Sojourn.Add(x)
+		}
+		f.flush(ta)
+	}
+	s := f.read(0).Seconds[0]
+	if s.Service.N != 25_000 || len(s.Service.Bins) != signal.Bins {
+		t.Errorf("%d durations in %d bins", s.Service.N, len(s.Service.Bins))
+	}
+}
+
+// A farm whose bucket is broken does not hold up the others; a server that was
+// restarted knows no scripts, and nobody notices.
+func TestFarmsDoNotHoldUpOneAnother(t *testing.T) {
+	both(t, func(f *fixture) {
+		ctx := context.Background()
+		f.must(f.rdb.Set(ctx, "farmhand:{bad}:n", "no hash", 0).Err())
+		d := signal.Deltas{"bad": {Starts: 1}, "good": {Starts: 2}}
+		if err := f.store.Flush(ctx, d); err == nil || !strings.Contains(err.Error(), "bad") {
+			f.t.Errorf("error %v", err)
+		}
+		if len(d) != 1 || d["bad"] == nil {
+			f.t.Errorf("left: %v", d)
+		}
+		f.must(f.rdb.ScriptFlush(ctx).Err())
+		r, err := f.store.Read(ctx, map[string]int64{"good": 0, "bad": 0, "none": 0})
+		f.must(err)
+		if len(r) != 3 || len(r["good"].Seconds) != 1 || r["good"].Seconds[0].Starts != 2 || len(r["none"].Seconds) != 0 {
+			f.t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestUnavailable(t *testing.T) {
+	s := redistest.Start(t)
+	f := setup(t, redistest.Client(t, s))
+	s.Kill()
+	d := signal.Deltas{}
+	for i := range 20 {
+		d.Of(fmt.Sprint(i)).Starts = 1
+	}
+	err := f.store.Flush(context.Background(), d)
+	if err == nil || len(d) != 20 || strings.Count(err.Error(), "\n") > 3 {
+		t.Errorf("%d left, error %v", len(d), err)
+	}
+	if r, err := f.store.Read(context.Background(), map[string]int64{farm: 0}); err == nil || len(r) != 0 {
+		t.Errorf("%v %v", r, err)
+	}
+}
