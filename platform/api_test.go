@@ -65,7 +65,11 @@ func TestLifeThroughSDK(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	b := start(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, func(c *platformConfig) { c.AllowDirs = append(c.AllowDirs, dir) })
 	b.deploy(function("echo"))
 	for _, c := range []struct {
 		name, method, path, body string
@@ -89,6 +93,12 @@ func TestRefusals(t *testing.T) {
 		{"list of another namespace", "GET", "/system/functions?namespace=other", "", 400, "openfaas-fn"},
 		{"program outside", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"/bin/sleep 1"}}`, 400, "--allow-dir"},
 		{"program by relative path", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"sleep 1"}}`, 400, "absolute"},
+		{"program that cannot be run", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"` + dir + `/text 1"}}`, 400, "chmod +x " + dir + "/text"},
+		{"program that is a folder", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"` + dir + `"}}`, 400, "farmhand.local.command"},
+		{"ready path not escaped", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"/%zz"}}`, 400, "com.openfaas.ready.http.path"},
+		{"ready path with a tab", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"/a\tb"}}`, 400, "com.openfaas.ready.http.path"},
+		{"ready path with a space", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"/a b"}}`, 400, "com.openfaas.ready.http.path"},
+		{"ready path of another host", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"@evil/"}}`, 400, "com.openfaas.ready.http.path"},
 		{"large body", "POST", "/system/functions", `{"service":"` + strings.Repeat("a", 1<<20) + `"}`, 413, ""},
 		{"status of an unknown one", "GET", "/system/function/nope", "", 404, "nope"},
 		{"status in another namespace", "GET", "/system/function/echo?namespace=other", "", 404, "other"},

@@ -64,7 +64,7 @@ func (im *images) find(ctx context.Context, s *spec) ([]string, error) {
 			name = baseName(s.Image)
 		}
 		file := filepath.Join(im.prebuilt, name)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+		if runnable(file) {
 			return []string{file}, nil
 		}
 	}
@@ -93,10 +93,18 @@ func (im *images) allowed(command []string) ([]string, error) {
 			continue
 		}
 		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+			if !runnable(real) {
+				return nil, badRequest("annotation %s: %s is no program that can be run; name an executable file (chmod +x %s)", annCommand, command[0], command[0])
+			}
 			return append([]string{real}, command[1:]...), nil
 		}
 	}
 	return nil, badRequest("annotation %s: %s is below no allowed folder; start the platform with --allow-dir %s", annCommand, command[0], filepath.Dir(command[0]))
+}
+
+func runnable(file string) bool {
+	st, err := os.Stat(file)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
 }
 
 // services reads the stack file anew, so that an edit counts from the next

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -107,8 +108,9 @@ func (s *spec) readLabels() error {
 		return badRequest("labels %s=%d, %s=%d: the least must not exceed the most", labelMin, s.min, labelMax, s.max)
 	}
 	if p, ok := annotations[annReadyPath]; ok {
-		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, " \r\n") {
-			return badRequest("annotation %s=%q: want a path that begins with /", annReadyPath, p)
+		_, err := url.Parse("http://127.0.0.1" + p) // as a probe has it
+		if !strings.HasPrefix(p, "/") || strings.Contains(p, " ") || err != nil {
+			return badRequest("annotation %s=%q: no path that can be asked for; begin it with /, write %% only before two hexadecimal digits, and leave out spaces and control characters", annReadyPath, p)
 		}
 		s.readyPath = p
 	}
