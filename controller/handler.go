@@ -2,47 +2,162 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"farmhand/internal/problem"
 )
 
-// Handler serves the controller's API: GET / the status of all farms, GET
-// /?farm=W of one, POST / one step.
+// shownReceipts is how many receipts GET /?farm=W shows.
+const shownReceipts = 20
+
+// Handler serves the controller's API:
+//
+//	GET /              all farms
+//	GET /?farm=W       one farm: settings with their origins, receipts
+//	PATCH /?farm=W     {"slots": 4, "policy": null, "mode": "paused", "for": "30m"}
+//	POST /             one step, which is what a schedule calls
 func (c *Controller) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", c.get)
-	mux.HandleFunc("POST /{$}", c.post)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, problem.New(http.StatusNotFound, "not-found", "the controller serves GET / and POST / only").At("path", "see docs/api.md"))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" && r.URL.Path != "" {
+			problem.Write(w, problem.New(http.StatusNotFound, "not-found", "the controller has only one path").At("path", "use /"))
+			return
+		}
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			c.get(w, r)
+		case http.MethodPatch:
+			c.patch(w, r)
+		case http.MethodPost:
+			c.post(w, r)
+		default:
+			w.Header().Set("Allow", "GET, HEAD, PATCH, POST")
+			problem.Write(w, problem.New(http.StatusMethodNotAllowed, "method", r.Method+" is not served").At("method", "use GET, PATCH or POST"))
+		}
 	})
-	return mux
+}
+
+// find returns the farm that the query names, or answers that there is none.
+func (c *Controller) find(w http.ResponseWriter, r *http.Request) *farm {
+	name := r.URL.Query().Get("farm")
+	c.mu.Lock()
+	f := c.farms[name]
+	c.mu.Unlock()
+	if f == nil {
+		problem.Write(w, problem.New(http.StatusNotFound, "unknown-farm", "there is no farm "+clip(name)).
+			At("farm", `deploy the function with the label farmhand.worker: "true"`))
+	}
+	return f
 }
 
 func (c *Controller) get(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("farm")
-	status := c.Status()
-	if name == "" {
-		answer(w, status)
+	if !r.URL.Query().Has("farm") {
+		answer(w, c.Overview(r.Context()))
 		return
 	}
-	farm, ok := status.Roster.Find(name)
-	if !ok {
-		problem.Write(w, problem.New(http.StatusNotFound, "unknown-farm", "there is no farm "+name).
-			At("farm", `deploy the function with the label farmhand.worker: "true"`))
-		return
+	if f := c.find(w, r); f != nil {
+		answer(w, c.view(r.Context(), f, shownReceipts))
 	}
-	answer(w, farm)
 }
 
-// post takes one step. It is what a schedule calls, with an empty body.
-func (c *Controller) post(w http.ResponseWriter, r *http.Request) {
-	if _, err := c.Step(r.Context()); err != nil {
-		c.cfg.Log.Warn("step failed; the last roster stays", "error", err)
-		problem.Write(w, problem.New(http.StatusServiceUnavailable, "unavailable", "the platform or Redis could not be reached; the function's log has it").After(DefaultInterval))
+func (c *Controller) patch(w http.ResponseWriter, r *http.Request) {
+	f := c.find(w, r)
+	if f == nil {
 		return
 	}
-	answer(w, c.Status())
+	changes, forTime, p := decodePatch(http.MaxBytesReader(w, r.Body, 64<<10))
+	if p != nil {
+		problem.Write(w, p)
+		return
+	}
+	err := c.Override(r.Context(), f.name, changes, forTime)
+	var bad *BadSetting
+	switch {
+	case errors.As(err, &bad):
+		problem.Write(w, problem.New(http.StatusUnprocessableEntity, "invalid-setting", bad.Error()).At(bad.Field, bad.Want))
+	case err != nil:
+		c.unavailable(w, err)
+	default:
+		f.mu.Lock()
+		worker := f.worker
+		f.mu.Unlock()
+		kept, err := c.cfg.Keeper.Kept(r.Context(), f.name)
+		if err != nil {
+			c.unavailable(w, err)
+			return
+		}
+		over, _ := decodeOverrides(kept.Overrides) // we have just written them
+		e := settle(worker, over.live(kept.Now))
+		answer(w, FarmView{Name: f.name, Mode: e.Mode, Policy: e.Policy, Desired: worker.Desired, Ready: worker.Ready, Settings: e.Origins, Problems: e.Problems})
+	}
+}
+
+func (c *Controller) unavailable(w http.ResponseWriter, err error) {
+	c.cfg.Log.Warn("a call could not be served", "error", err)
+	problem.Write(w, problem.New(http.StatusServiceUnavailable, "unavailable", "the platform or Redis could not be reached; the function's log has it").After(2*time.Second))
+}
+
+// post takes one step.
+func (c *Controller) post(w http.ResponseWriter, r *http.Request) {
+	if err := c.Step(r.Context()); err != nil {
+		c.unavailable(w, err)
+		return
+	}
+	answer(w, c.Overview(r.Context()))
+}
+
+// decodePatch reads a flat object of settings: text, numbers, or null.
+func decodePatch(body interface{ Read([]byte) (int, error) }) (changes map[string]*string, forTime time.Duration, p *problem.Problem) {
+	bad := func(field, fix string) *problem.Problem {
+		return problem.New(http.StatusUnprocessableEntity, "invalid-setting", "the overrides cannot be read").At(clip(field), fix)
+	}
+	var raw map[string]any
+	d := json.NewDecoder(body)
+	d.UseNumber()
+	if err := d.Decode(&raw); err != nil {
+		return nil, 0, bad("body", `send an object such as {"slots": 4, "policy": null, "mode": "paused", "for": "30m"}`)
+	}
+	if d.More() {
+		return nil, 0, bad("body", "send one object and nothing after it")
+	}
+	changes = map[string]*string{}
+	for name, v := range raw {
+		switch v := v.(type) {
+		case nil:
+			changes[name] = nil
+		case string:
+			changes[name] = &v
+		case json.Number:
+			s := v.String()
+			changes[name] = &s
+		default:
+			return nil, 0, bad(name, "send text, a number, or null to remove the override")
+		}
+	}
+	if v, ok := changes["for"]; ok {
+		delete(changes, "for")
+		d, err := time.Duration(0), error(nil)
+		if v != nil {
+			d, err = time.ParseDuration(*v)
+		}
+		if err != nil || d <= 0 || d > 30*24*time.Hour {
+			return nil, 0, bad("for", "send a duration up to 720h, such as 30m, or leave it out")
+		}
+		forTime = d
+	}
+	if len(changes) == 0 {
+		return nil, 0, bad("body", "name at least one setting")
+	}
+	return changes, forTime, nil
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return fmt.Sprintf("%.80s…", s)
+	}
+	return s
 }
 
 func answer(w http.ResponseWriter, v any) {

@@ -14,46 +14,34 @@ import (
 // its tasks can be buried.
 const forget = time.Hour
 
-// compose makes the roster of what the platform shows. c.mu is held.
-func (c *Controller) compose(workers []Worker) skeleton.Roster {
-	now := c.cfg.Now()
-	var r skeleton.Roster
-	listed := map[string]bool{}
-	for _, w := range workers {
-		listed[w.Name] = true
-		delete(c.seen, w.Name)
-		r.Farms = append(r.Farms, c.farm(w))
+// missed makes the entries of farms that the platform does not list any more.
+func missed(last skeleton.Roster, seen map[string]time.Time, listed map[string]bool, now time.Time) (gone []skeleton.Farm) {
+	for name := range listed {
+		delete(seen, name)
 	}
-	for _, f := range c.roster.Farms {
+	for _, f := range last.Farms {
 		if listed[f.Name] {
 			continue
 		}
-		since, ok := c.seen[f.Name]
+		since, ok := seen[f.Name]
 		if !ok {
 			since = now.Add(-f.Missing)
-			c.seen[f.Name] = since
+			seen[f.Name] = since
 		}
 		// At least a moment, since 0 means that it is there.
 		f.Missing, f.Ready, f.Target = max(time.Millisecond, now.Sub(since)), 0, 0
 		if f.Missing > forget {
-			delete(c.seen, f.Name)
+			delete(seen, f.Name)
 			continue
 		}
-		r.Farms = append(r.Farms, f)
+		gone = append(gone, f)
 	}
-	slices.SortFunc(r.Farms, func(a, b skeleton.Farm) int { return strings.Compare(a.Name, b.Name) })
-	return r
+	return gone
 }
 
-// farm describes a worker. Where it says something invalid, the settings that
-// were last good stay.
-func (c *Controller) farm(w Worker) skeleton.Farm {
-	settings, problems := skeleton.ParseSettings(w.Labels, w.Annotations)
-	if old, ok := c.roster.Find(w.Name); ok && len(problems) > 0 {
-		settings = old.Settings
-	}
-	problems = append(problems, timeouts(settings.Timeout, w.Env)...)
-	return skeleton.Farm{Name: w.Name, Settings: settings, Ready: w.Ready, Target: w.Desired, Problems: problems}
+func byName(farms []skeleton.Farm) []skeleton.Farm {
+	slices.SortFunc(farms, func(a, b skeleton.Farm) int { return strings.Compare(a.Name, b.Name) })
+	return farms
 }
 
 // timeouts checks that the farm's timeout fits inside those of the worker's

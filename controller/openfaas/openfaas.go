@@ -15,6 +15,8 @@ import (
 // Gateway is what is needed of a gateway.Client.
 type Gateway interface {
 	Functions(ctx context.Context, namespace string) ([]types.FunctionStatus, error)
+	Function(ctx context.Context, name string, usage bool) (types.FunctionStatus, error)
+	Scale(ctx context.Context, name string, n int) error
 }
 
 // Platform is a controller.Platform over a gateway.
@@ -51,4 +53,31 @@ func (p *Platform) Workers(ctx context.Context) ([]controller.Worker, error) {
 		}
 	}
 	return workers, nil
+}
+
+// Replicas implements controller.Platform.
+func (p *Platform) Replicas(ctx context.Context, name string) (desired, ready int, err error) {
+	f, err := p.gateway.Function(ctx, name, false)
+	if err != nil {
+		return 0, 0, fmt.Errorf("openfaas: cannot read back %s: %w", name, err)
+	}
+	return int(f.Replicas), int(f.AvailableReplicas), nil
+}
+
+// Scale implements controller.Platform.
+func (p *Platform) Scale(ctx context.Context, name string, n int) error {
+	if err := p.gateway.Scale(ctx, name, n); err != nil {
+		return fmt.Errorf("openfaas: cannot scale %s to %d: %w", name, n, err)
+	}
+	return nil
+}
+
+// Usage implements controller.Platform. A gateway that does not measure leaves
+// usage out.
+func (p *Platform) Usage(ctx context.Context, name string) (u controller.Usage, ok bool, err error) {
+	f, err := p.gateway.Function(ctx, name, true)
+	if err != nil || f.Usage == nil {
+		return u, false, err
+	}
+	return controller.Usage{CPU: f.Usage.CPU / 1000, Memory: f.Usage.TotalMemoryBytes}, true, nil
 }

@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// plan says what to call, and when to look again. Going up is called at once.
+// Going down, the window goes first: the call follows when the live leases fit,
+// or one interval later.
+func (w *work) plan() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f, s := w.farm, &w.state
+	desired := f.worker.Desired
+	if r := w.wish; r != nil {
+		switch {
+		case !r.Mode.Acts() || f.call:
+			s.Lower = nil
+		case r.Replicas >= desired:
+			s.Lower = nil
+			if r.Replicas > desired {
+				w.call = &r.Replicas
+			}
+		case s.Lower == nil:
+			s.Lower = &lower{To: r.Replicas, Since: w.now}
+		default:
+			s.Lower.To = r.Replicas
+		}
+		s.assess(r, f.worker.Ready, r.Acted)
+	}
+	if l := s.Lower; l != nil && !f.call {
+		fits := w.live >= 0 && w.live <= l.To*f.eff.Slots
+		if fits || w.now.Sub(l.Since) >= f.eff.Interval {
+			w.call = &l.To
+		}
+	}
+	if w.call != nil {
+		n := *w.call
+		w.call, s.Asked, w.dirty = &n, &n, true
+	}
+	if s.Lower != nil || f.call || w.call != nil || f.worker.Ready != s.wanted(desired) {
+		f.look = time.Now().Add(min(lookTime, f.eff.Interval))
+	}
+}
+
+// errLease stands for a call that was not made.
+var errLease = errors.New("the lease would not outlive the call: nothing was asked")
+
+// scale asks the platform for n replicas and reads back what came of it, beside
+// the loop.
+func (c *Controller) scale(f *farm, n int, now time.Time) {
+	f.mu.Lock()
+	if f.call || f.fence == 0 {
+		f.mu.Unlock()
+		return
+	}
+	f.call = true
+	before, until := f.worker.Desired, f.until
+	f.mu.Unlock()
+	c.done.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, CallTimeout)
+		defer cancel()
+		begun := time.Now()
+		a := &Acted{At: now, From: before, To: n, ReadBack: before}
+		var ready int
+		err := errLease
+		if begun.Add(CallTimeout).Before(until) { // a process may have been stopped for long
+			err = c.cfg.Platform.Scale(ctx, f.name, n)
+		}
+		if err == nil {
+			a.ReadBack, ready, err = c.cfg.Platform.Replicas(ctx, f.name)
+		}
+		a.Seconds = time.Since(begun).Seconds()
+
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		defer c.poke()
+		f.call, f.acted = false, a
+		f.look = time.Now()
+		if err != nil {
+			a.Error = err.Error()
+			c.cfg.Log.Warn("a scale call failed", "farm", f.name, "from", before, "to", n, "error", err)
+			return
+		}
+		f.worker.Desired, f.worker.Ready = a.ReadBack, ready
+		f.state.Left = &a.ReadBack
+		f.state.Lower = nil
+		if a.ReadBack != n {
+			f.state.learn(n, a.ReadBack, now)
+		}
+		if f.series != nil {
+			f.series.Scaled(now, before, a.ReadBack)
+		}
+		c.cfg.Log.Info("scaled", "farm", f.name, "from", before, "to", n, "read_back", a.ReadBack)
+	})
+}

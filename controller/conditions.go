@@ -1,0 +1,66 @@
+package controller
+
+import "time"
+
+// The types of conditions.
+const (
+	Healthy  = "Healthy"  // signals come, the platform answers, nobody else scales
+	Scaling  = "Scaling"  // replicas are on their way
+	Limited  = "Limited"  // a limit keeps the farm from what its policy wishes
+	Fallback = "Fallback" // the rule decides in the place of the farm's policy
+	PausedBy = "Paused"   // nothing is decided, or nothing done
+)
+
+// Condition is one thing that holds of a farm, or does not.
+type Condition struct {
+	Status bool      `json:"status"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"` // of the last change of Status
+}
+
+// set notes how a condition stands; Since moves only with its status.
+func (s *state) set(kind string, now time.Time, status bool, reason string) {
+	if s.Conditions == nil {
+		s.Conditions = map[string]Condition{}
+	}
+	c, known := s.Conditions[kind]
+	if !known || c.Status != status {
+		c.Since = now
+	}
+	c.Status, c.Reason = status, reason
+	if !status && kind != Healthy {
+		c.Reason = ""
+	}
+	s.Conditions[kind] = c
+}
+
+// assess sets all conditions after a decision.
+func (s *state) assess(r *Receipt, ready int, call *Acted) {
+	now := r.At
+	ill := ""
+	switch {
+	case r.Observation.Stale():
+		ill = "the signals are missing or too old"
+	case call != nil && call.Error != "":
+		ill = "the last scale call failed: " + call.Error
+	case len(s.recent(now)) >= foreignMany:
+		ill = "somebody else scales this function too (com.openfaas.scale.factor: \"0\" keeps the gateway's own scaler away)"
+	case r.Outcome.Alarm:
+		ill = "80 % of the day's budget is used"
+	}
+	s.set(Healthy, now, ill == "", ill)
+	s.set(Scaling, now, r.Replicas != ready, "")
+	limit := ""
+	for _, l := range r.Outcome.Limits {
+		limit = l.Name + ": " + l.Reason
+	}
+	if r.Capacity != nil {
+		limit = "capacity: all farms share it"
+	}
+	if s.Clamp != nil && (r.Replicas == s.Clamp.Max || r.Replicas == s.Clamp.Min) {
+		limit = "the platform keeps to bounds of its own"
+	}
+	s.set(Limited, now, limit != "", limit)
+	s.set(Fallback, now, r.Mode == Shadow, "mode shadow: the rule decides")
+	s.set(PausedBy, now, !r.Mode.Acts(), "mode "+string(r.Mode))
+}

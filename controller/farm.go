@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"farmhand/policy"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/signal"
+)
+
+// farm is one farm in the memory of a controller. What has to survive stands in
+// state; the rest can be read again.
+type farm struct {
+	name string
+
+	mu     sync.Mutex // guards what follows: a pulse and the end of a scale call meet here
+	worker Worker
+	over   Overrides
+	eff    effective
+	state  state
+	series *signal.Series
+
+	fence  int64     // of our lease; 0 = we do not hold it
+	owner  string    // who does
+	until  time.Time // our lease is good until then, by the local clock
+	next   time.Time // decide then
+	ticked time.Time // when it decided last
+	look   time.Time // look then, between decisions; zero = no need
+	call   bool      // a scale call is under way
+	acted  *Acted    // the call that ended since the last receipt
+	usage  Usage
+	usedOK bool
+	used   time.Time // when usage was asked for last
+	last   *Receipt
+	wake   func() // ends the subscription to new work; nil = none
+}
+
+// observe makes the observation of this instant.
+func (f *farm) observe(now time.Time, g *ledger.Gauges, r *signal.Reading) policy.Observation {
+	e := &f.eff
+	wanted := f.state.wanted(f.worker.Desired)
+	o := signal.NewObservation(skeleton.Farm{Name: f.name, Settings: e.Settings, Ready: f.worker.Ready, Target: wanted}, now)
+	o.Min, o.Max = f.state.bounds(e.Min, e.Max, now)
+	if g != nil {
+		signal.Gauge(&o, g)
+		if slots := f.worker.Ready * e.Slots; slots > 0 {
+			o.Busy = policy.Maybe(min(1, float64(g.Leased)/float64(slots)))
+		}
+	}
+	if f.usedOK {
+		o.CPU, o.Memory = policy.Maybe(f.usage.CPU), policy.Maybe(f.usage.Memory)
+	}
+	if r != nil {
+		f.series.Add(r)
+	}
+	f.series.Observe(&o)
+	return o
+}
+
+// entry is the farm as dispatchers see it.
+func (f *farm) entry() skeleton.Farm {
+	return skeleton.Farm{Name: f.name, Settings: f.eff.Settings, Ready: f.worker.Ready, Target: f.state.wanted(f.worker.Desired), Problems: f.eff.Problems}
+}

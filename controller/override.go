@@ -1,0 +1,78 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrNoFarm says that the platform lists no such worker.
+var ErrNoFarm = errors.New("controller: no such farm")
+
+// Override changes a farm's overrides: nil removes one. They hold from the next
+// tick on, until they are removed or, with forTime above 0, that long. A value
+// that would not be valid is a *BadSetting, and nothing is changed.
+func (c *Controller) Override(ctx context.Context, name string, changes map[string]*string, forTime time.Duration) error {
+	c.mu.Lock()
+	f := c.farms[name]
+	c.mu.Unlock()
+	if f == nil {
+		return ErrNoFarm
+	}
+	for {
+		kept, err := c.cfg.Keeper.Kept(ctx, name)
+		if err != nil {
+			return err
+		}
+		old, err := decodeOverrides(kept.Overrides)
+		if err != nil {
+			old = Overrides{} // unreadable ones are replaced
+		}
+		var until time.Time
+		if forTime > 0 {
+			until = kept.Now.Add(forTime)
+		}
+		next, err := old.live(kept.Now).patch(changes, until)
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		worker := f.worker
+		f.mu.Unlock()
+		if err := refused(worker, next, changes); err != nil {
+			return err
+		}
+		var raw []byte
+		if len(next) > 0 {
+			raw = encode(next)
+		}
+		if done, err := c.cfg.Keeper.Override(ctx, name, kept.Overrides, raw); err != nil || done {
+			c.touch(f)
+			return err
+		}
+	}
+}
+
+// refused looks whether a change makes a setting invalid.
+func refused(w Worker, next Overrides, changes map[string]*string) error {
+	before := map[string]bool{}
+	for _, p := range settle(w, nil).Problems {
+		before[p] = true
+	}
+	for _, p := range settle(w, next).Problems {
+		name, want, _ := strings.Cut(p, ": ")
+		if _, changed := changes[strings.TrimPrefix(name, "farmhand.")]; changed || !before[p] {
+			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Want: want}
+		}
+	}
+	return nil
+}
+
+// touch lets a farm decide soon.
+func (c *Controller) touch(f *farm) {
+	c.mu.Lock()
+	c.woken[f.name] = true
+	c.mu.Unlock()
+	c.poke()
+}

@@ -1,0 +1,194 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/signal"
+)
+
+// work is one farm in a pulse.
+type work struct {
+	*farm
+	tick   bool // decide; else only look
+	late   time.Duration
+	now    time.Time      // by the store's clock
+	live   int            // live leases; -1 = unknown
+	gauges *ledger.Gauges // nil = unknown
+	wish   *Receipt       // of a tick
+	call   *int           // the count to ask for
+	dirty  bool           // there is something to save
+}
+
+// pulse does all that is due, for all farms in a few round trips. With all set
+// it looks at every farm.
+func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
+	c.pulsing.Lock()
+	defer c.pulsing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, pulseTime)
+	defer cancel()
+	defer func() {
+		c.mu.Lock()
+		if c.lastErr = err; err == nil {
+			c.lastOK = time.Now()
+		}
+		c.mu.Unlock()
+	}()
+	workers, err := c.cfg.Platform.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
+	begun := time.Now()
+	batch := c.collect(workers, begun, all)
+	if err := c.claim(ctx, batch, begun); err != nil {
+		return err
+	}
+	batch = slices.DeleteFunc(batch, func(w *work) bool { return w.fence == 0 })
+	c.measure(ctx, batch)
+	c.allot(batch)
+	for _, w := range batch {
+		w.plan()
+	}
+	if err := c.save(ctx, batch); err != nil {
+		return err
+	}
+	if err := c.publish(ctx, batch); err != nil {
+		return err
+	}
+	for _, w := range batch {
+		if w.call != nil {
+			c.scale(w.farm, *w.call, w.now)
+		}
+	}
+	c.listen(batch)
+	return nil
+}
+
+// recall reads, once, the roster that was published before this controller began.
+func (c *Controller) recall(ctx context.Context) error {
+	c.mu.Lock()
+	known := !c.roster.Published.IsZero() || !c.lastOK.IsZero()
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	r, err := c.cfg.Ledgers.Roster(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.roster = r
+	c.mu.Unlock()
+	return nil
+}
+
+// collect takes over the platform's list and returns the farms that are due.
+func (c *Controller) collect(workers []Worker, now time.Time, all bool) (batch []*work) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	listed := map[string]bool{}
+	for _, w := range workers {
+		listed[w.Name] = true
+		f := c.farms[w.Name]
+		if f == nil {
+			f = &farm{name: w.Name}
+			if old, ok := c.roster.Find(w.Name); ok {
+				f.eff.Settings = old.Settings // while what it says now is invalid, that stays
+			}
+			c.farms[w.Name] = f
+		}
+		f.mu.Lock()
+		if !f.call { // else the list may be older than the call
+			f.worker = w
+		}
+		woken := c.woken[w.Name] && !f.wakeAt(f.next).After(now)
+		if woken {
+			delete(c.woken, w.Name)
+		}
+		tick := woken || !now.Before(f.next) || all && now.Sub(f.ticked) > f.eff.Interval*9/10
+		if tick || all || !now.Before(f.due()) {
+			item := &work{farm: f, tick: tick, live: -1}
+			if !f.next.IsZero() && !woken {
+				item.late = max(0, now.Sub(f.next))
+			}
+			batch = append(batch, item)
+		}
+		f.mu.Unlock()
+	}
+	for name, f := range c.farms {
+		if !listed[name] {
+			if f.wake != nil {
+				f.wake()
+			}
+			delete(c.farms, name)
+		}
+	}
+	return batch
+}
+
+// claim takes or renews the leases of the roster and the farms, and takes over
+// what comes with them.
+func (c *Controller) claim(ctx context.Context, batch []*work, begun time.Time) error {
+	claims := make([]Claim, 0, len(batch)+1)
+	c.mu.Lock()
+	claims = append(claims, Claim{Fence: c.lead})
+	c.mu.Unlock()
+	for _, w := range batch {
+		claims = append(claims, Claim{Farm: w.name, Fence: w.fence})
+	}
+	held, err := c.cfg.Keeper.Claim(ctx, c.cfg.Owner, LeaseTime, claims)
+	if err != nil {
+		return err
+	}
+	until := begun.Add(LeaseTime) // by our clock, from before we asked
+	c.mu.Lock()
+	c.lead, c.leadUntil = held[0].Fence, until
+	c.mu.Unlock()
+	for i, w := range batch {
+		if err := w.take(held[i+1], until, begun); err != nil {
+			c.cfg.Log.Warn(err.Error(), "farm", w.name)
+		}
+	}
+	return nil
+}
+
+// take takes over the answer to a claim.
+func (w *work) take(h Held, until, now time.Time) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	over, err := decodeOverrides(h.Overrides)
+	w.over = over
+	good := w.eff.Settings
+	w.eff = settle(w.worker, over.live(h.Now))
+	if len(w.eff.Problems) > 0 && good.Interval > 0 && len(timeouts(w.eff.Timeout, w.worker.Env)) < len(w.eff.Problems) {
+		w.eff.Settings = good // what was last good stays
+	}
+	w.now, w.owner = h.Now, h.Owner
+	w.look = time.Time{}
+	if h.Fence == 0 {
+		w.fence, w.series = 0, nil
+		w.next = now.Add(w.eff.Interval)
+		return err
+	}
+	if h.Fence != w.fence || w.series == nil {
+		var serr error
+		if w.state, serr = decodeState(h.State); serr != nil {
+			err = serr
+		}
+		w.series = signal.NewSeries(w.state.Signals)
+		w.fence, w.acted = h.Fence, nil
+	}
+	w.until = until
+	if w.tick {
+		if w.next = w.next.Add(w.eff.Interval); !w.next.After(now) {
+			w.next = now.Add(w.eff.Interval)
+		}
+		w.ticked = now
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"farmhand/policy/guard"
+	"farmhand/skeleton/signal"
+)
+
+// stateVersion of a farm's state; another one is a new farm's.
+const stateVersion = 1
+
+// state is what a controller keeps of a farm, so that another one can go on.
+type state struct {
+	Version  int          `json:"version"`
+	Seq      int64        `json:"seq"` // of the last receipt
+	Ticked   time.Time    `json:"ticked"`
+	Policy   string       `json:"policy"`   // that Memory belongs to
+	Fallback string       `json:"fallback"` // likewise
+	Memory   Memories     `json:"memory"`
+	Guard    guard.State  `json:"guard"`
+	Signals  signal.State `json:"signals"`
+
+	// What the platform was left with: counts other than these two are somebody
+	// else's. Nil before the first call, and after a count was adopted.
+	Left    *int        `json:"left,omitempty"`    // read back after the last call
+	Asked   *int        `json:"asked,omitempty"`   // by a call that may have been made
+	Lower   *lower      `json:"lower,omitempty"`   // a scale-down under way
+	Clamp   *clamp      `json:"clamp,omitempty"`   // what the platform makes of what it is asked
+	Foreign []time.Time `json:"foreign,omitempty"` // changes by somebody else, of the last minutes
+
+	Conditions map[string]Condition `json:"conditions,omitempty"`
+}
+
+// lower is a scale-down: the window is lowered first, the call follows when the
+// live leases fit, or one interval later.
+type lower struct {
+	To    int       `json:"to"`
+	Since time.Time `json:"since"`
+}
+
+// clamp is a bound that the platform was seen to keep: plain OpenFaaS keeps 1…5.
+type clamp struct {
+	Min   int       `json:"min,omitempty"`
+	Max   int       `json:"max,omitempty"` // 0 = none
+	Until time.Time `json:"until"`         // it is tried again after that
+}
+
+const (
+	clampFor    = 10 * time.Minute
+	foreignFor  = 10 * time.Minute
+	foreignMany = 3 // changes within foreignFor are a fight
+)
+
+func decodeState(raw []byte) (state, error) {
+	var s state
+	if len(raw) == 0 {
+		return state{Version: stateVersion}, nil
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return state{Version: stateVersion}, fmt.Errorf("controller: the state of a farm cannot be read, it begins anew: %w", err)
+	}
+	if s.Version != stateVersion {
+		return state{Version: stateVersion}, nil
+	}
+	return s, nil
+}
+
+// wanted is the count that this controller wants, given what the platform is
+// asked for.
+func (s *state) wanted(desired int) int {
+	if s.Lower != nil && s.Lower.To < desired {
+		return s.Lower.To
+	}
+	return desired
+}
+
+// foreign notes a change that is not ours, and adopts it.
+func (s *state) foreign(desired int, now time.Time) *Foreign {
+	if s.Left == nil || *s.Left == desired {
+		return nil
+	}
+	from := *s.Left
+	s.Left = &desired
+	if s.Asked != nil && *s.Asked == desired {
+		return nil // our own call, whose end was not seen
+	}
+	s.Asked, s.Lower = nil, nil
+	s.Foreign = append(s.recent(now), now)
+	return &Foreign{From: from, To: desired}
+}
+
+// recent are the changes by somebody else that still count.
+func (s *state) recent(now time.Time) []time.Time {
+	var list []time.Time
+	for _, t := range s.Foreign {
+		if d := now.Sub(t); d >= 0 && d < foreignFor {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// bounds narrows a farm's own bounds to those that the platform keeps.
+func (s *state) bounds(min, max int, now time.Time) (int, int) {
+	if s.Clamp == nil || now.After(s.Clamp.Until) {
+		s.Clamp = nil
+		return min, max
+	}
+	if s.Clamp.Max > 0 && (max == 0 || s.Clamp.Max < max) {
+		max = s.Clamp.Max
+	}
+	if s.Clamp.Min > min {
+		min = s.Clamp.Min
+	}
+	return min, max
+}
+
+// learn takes over what the platform made of a call.
+func (s *state) learn(asked, got int, now time.Time) {
+	switch {
+	case got < asked:
+		s.Clamp = &clamp{Max: got, Until: now.Add(clampFor)}
+	case got > asked:
+		s.Clamp = &clamp{Min: got, Until: now.Add(clampFor)}
+	}
+}

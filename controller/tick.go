@@ -1,0 +1,192 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"farmhand/policy"
+	"farmhand/policy/guard"
+	"farmhand/skeleton/signal"
+)
+
+// measure reads gauges, signals and usage, and decides for the farms that tick.
+func (c *Controller) measure(ctx context.Context, batch []*work) {
+	since := make(map[string]int64, len(batch))
+	for _, w := range batch {
+		w.mu.Lock()
+		since[w.name] = w.series.Since()
+		w.mu.Unlock()
+	}
+	readings, err := c.cfg.Signals.Read(ctx, since)
+	if err != nil {
+		c.cfg.Log.Warn("signals could not be read: those farms hold", "error", err)
+	}
+	c.gauge(ctx, batch)
+	for _, w := range batch {
+		w.mu.Lock()
+		if w.gauges != nil {
+			w.live = w.gauges.Live
+		}
+		var r *signal.Reading
+		if reading, ok := readings[w.name]; ok {
+			r = &reading
+		}
+		var foreign *Foreign
+		if !w.farm.call {
+			foreign = w.state.foreign(w.worker.Desired, w.now)
+			if w.state.Left == nil {
+				n := w.worker.Desired
+				w.state.Left = &n
+			}
+		}
+		if w.tick || foreign != nil {
+			o := w.observe(w.now, w.gauges, r)
+			w.wish = w.decide(c.cfg.Owner, w.now, o, foreign)
+			w.dirty = true
+		} else if r != nil {
+			w.series.Add(r)
+		}
+		w.mu.Unlock()
+		if w.tick && c.cfg.Ticked != nil {
+			c.cfg.Ticked(w.name, w.late)
+		}
+	}
+}
+
+// decide makes the receipt of a tick. The farm is locked.
+func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign *Foreign) *Receipt {
+	s := &f.state
+	if s.Policy != f.eff.Policy {
+		s.Policy, s.Memory.Policy = f.eff.Policy, nil
+	}
+	if s.Fallback != DefaultPolicy {
+		s.Fallback, s.Memory.Rule = DefaultPolicy, nil
+	}
+	s.Seq++
+	s.Ticked = now
+	r := &Receipt{Farm: f.name, At: now, Seq: s.Seq, Controller: owner, Fence: f.fence, Foreign: foreign, Acted: f.acted, Before: o.Desired,
+		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: DefaultPolicy, Memory: s.Memory,
+			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call}}
+	r.Verdict = Decide(r.Inputs)
+	s.Memory, s.Guard = r.After, r.Next
+	r.Replicas = o.Desired
+	if r.Mode.Acts() && !r.Outcome.Hold {
+		r.Replicas = r.Outcome.Replicas
+	}
+	f.acted = nil
+	return r
+}
+
+// allot fits what the farms want into the capacity.
+func (c *Controller) allot(batch []*work) {
+	demands := make([]Demand, 0, len(batch))
+	ticking := map[string]*work{}
+	for _, w := range batch {
+		if w.wish != nil {
+			ticking[w.name] = w
+			demands = append(demands, Demand{Farm: w.name, Want: w.wish.Replicas, Min: w.eff.Min})
+		}
+	}
+	if len(demands) == 0 {
+		return
+	}
+	c.mu.Lock()
+	for name, f := range c.farms {
+		if ticking[name] == nil {
+			f.mu.Lock()
+			demands = append(demands, Demand{Farm: name, Want: f.state.wanted(f.worker.Desired), Min: f.eff.Min})
+			f.mu.Unlock()
+		}
+	}
+	c.mu.Unlock()
+	for i, n := range c.cfg.Allocator.Allot(demands) {
+		w := ticking[demands[i].Farm]
+		if w == nil {
+			continue
+		}
+		if r := w.wish; n < r.Replicas && r.Mode.Acts() {
+			capacity, _ := c.cfg.Allocator.(Capacity)
+			r.Capacity = &Cut{From: r.Replicas, To: n, Capacity: int(capacity)}
+			r.Replicas = n
+		}
+	}
+}
+
+// save keeps the states and receipts. A farm whose lease was lost does nothing.
+func (c *Controller) save(ctx context.Context, batch []*work) error {
+	var saves []Save
+	var saved []*work
+	for _, w := range batch {
+		if !w.dirty {
+			continue
+		}
+		w.mu.Lock()
+		w.state.Signals = w.series.State()
+		s := Save{Farm: w.name, Fence: w.fence, State: encode(w.state)}
+		w.mu.Unlock()
+		saves, saved = append(saves, s), append(saved, w)
+	}
+	if len(saves) == 0 {
+		return nil
+	}
+	kept, err := c.cfg.Keeper.Save(ctx, saves)
+	if err != nil {
+		for _, w := range saved {
+			w.call = nil // what could not be saved is not done
+		}
+		return fmt.Errorf("controller: decisions could not be saved, and are not acted on: %w", err)
+	}
+	var entries []Entry
+	for i, w := range saved {
+		w.mu.Lock()
+		switch {
+		case !kept[i]:
+			w.fence, w.call = 0, nil
+		case w.wish != nil:
+			w.last = w.wish
+			entries = append(entries, Entry{Farm: w.name, At: w.now, Data: encode(w.wish)})
+		}
+		w.mu.Unlock()
+	}
+	if err := c.cfg.Receipts.Append(ctx, entries); err != nil {
+		c.cfg.Log.Warn("receipts could not be kept", "error", err) // the decisions stand
+	}
+	return nil
+}
+
+// gauge reads the gauges of all, and now and then what the replicas use.
+func (c *Controller) gauge(ctx context.Context, batch []*work) {
+	var g errgroup.Group
+	g.SetLimit(16)
+	for _, w := range batch {
+		g.Go(func() error {
+			v, err := c.cfg.Ledgers.Farm(w.name).Gauges(ctx)
+			if err != nil {
+				c.cfg.Log.Warn("the ledger could not be read: the farm holds", "farm", w.name, "error", err)
+				return nil
+			}
+			w.gauges = &v
+			return nil
+		})
+		if w.tick && time.Since(w.used) >= usageTime {
+			w.used = time.Now()
+			c.meter(w.farm)
+		}
+	}
+	_ = g.Wait() // each has logged its own error
+}
+
+// meter asks the platform, beside the loop, what a farm's replicas use.
+func (c *Controller) meter(f *farm) {
+	c.done.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, CallTimeout)
+		defer cancel()
+		u, ok, err := c.cfg.Platform.Usage(ctx, f.name)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.usage, f.usedOK = u, ok && err == nil // what is not known is unknown
+	})
+}
