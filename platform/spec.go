@@ -20,6 +20,9 @@ const (
 	defaultReadyPath    = "/_/ready"
 )
 
+// maxSetting bounds each of a function's times, so that sums of them are times.
+const maxSetting = 24 * time.Hour
+
 // Labels and annotations that the platform reads.
 const (
 	labelMin     = "com.openfaas.scale.min"
@@ -128,8 +131,8 @@ func (s *spec) readTimeouts() error {
 			continue
 		}
 		d, err := parseDuration(env[name])
-		if err != nil || d < 0 {
-			return badRequest("environment %s=%q: want whole seconds or a duration such as 30s", name, env[name])
+		if err != nil || d < 0 || d > maxSetting {
+			return badRequest("environment %s=%q: want whole seconds or a duration such as 30s, at most %s", name, env[name], maxSetting)
 		}
 		*to = d
 	}

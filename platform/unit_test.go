@@ -108,6 +108,10 @@ func TestTimeouts(t *testing.T) {
 	if s, err = checkDeployment(types.FunctionDeployment{Service: "f", Image: "i"}); err != nil || s.drainTime() != defaultWriteTimeout || s.min != 1 {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
+	d.EnvVars = map[string]string{"write_timeout": "24h", "healthcheck_interval": "86400"}
+	if s, err = checkDeployment(d); err != nil || s.drainTime() != 48*time.Hour {
+		t.Errorf("the longest: %+v, %v", s, err)
+	}
 	d.EnvVars = map[string]string{"exec_timeout": "0"}
 	if s, err = checkDeployment(d); err != nil || s.timeout("") != 0 || s.timeout("1h") != time.Hour {
 		t.Errorf("no limit: %+v, %v", s, err)
