@@ -179,7 +179,7 @@ func TestCredentials(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	b := start(t)
 	b.deploy(function("echo"))
-	for host, status := range map[string]int{"evil.example": 421, "127.0.0.1.evil.example": 421, "localhost": 200, "localhost:1": 200, "[::1]:80": 200, "10.0.0.1:8080": 421} {
+	for host, status := range map[string]int{"evil.example": 421, "127.0.0.1.evil.example": 421, "localhost": 200, "localhost:1": 200, "LOCALHOST:1": 200, "localhost.evil.example": 421, "[::1]:80": 200, "10.0.0.1:8080": 421} {
 		req, _ := http.NewRequest("GET", b.URL()+"/function/echo", nil)
 		req.Host = host
 		if a := b.do(req); a.status != status {

@@ -3,6 +3,7 @@ package platform
 import (
 	"net"
 	"net/http"
+	"strings"
 
 	"farmhand/internal/secret"
 )
@@ -47,7 +48,7 @@ func isLoopback(hostport string) bool {
 			host = host[1 : n-1]
 		}
 	}
-	if host == "localhost" {
+	if strings.EqualFold(host, "localhost") {
 		return true
 	}
 	ip := net.ParseIP(host)
