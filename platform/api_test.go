@@ -102,6 +102,8 @@ func TestRefusals(t *testing.T) {
 		{"ready path with a tab", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"/a\tb"}}`, 400, "com.openfaas.ready.http.path"},
 		{"ready path with a space", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"/a b"}}`, 400, "com.openfaas.ready.http.path"},
 		{"ready path of another host", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"com.openfaas.ready.http.path":"@evil/"}}`, 400, "com.openfaas.ready.http.path"},
+		{"large notes", "POST", "/system/functions", `{"service":"a","image":"i","labels":{"x":"` + strings.Repeat("x", 40<<10) + `"},"annotations":{"farmhand.policy":"` + strings.Repeat("y", 25<<10) + `"}}`, 400, "labels and annotations"},
+		{"notes within the bound", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.policy":"` + strings.Repeat("y", 60<<10) + `"}}`, 400, "image"},
 		{"large body", "POST", "/system/functions", `{"service":"` + strings.Repeat("a", 1<<20) + `"}`, 413, ""},
 		{"status of an unknown one", "GET", "/system/function/nope", "", 404, "nope"},
 		{"status in another namespace", "GET", "/system/function/echo?namespace=other", "", 404, "other"},

@@ -31,6 +31,10 @@ const (
 	annCommand   = "farmhand.local.command"
 )
 
+// maxNotes bounds a deployment's labels and annotations: every listing has them
+// all.
+const maxNotes = 64 << 10
+
 // refusal is an error that the client caused, with the status that says so.
 type refusal struct {
 	status int
@@ -84,6 +88,15 @@ func checkDeployment(d types.FunctionDeployment) (*spec, error) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, badRequest("environment variable %q: not a valid name or value", name)
 		}
+	}
+	notes := 0
+	for _, list := range []map[string]string{deref(d.Labels), deref(d.Annotations)} {
+		for name, value := range list {
+			notes += len(name) + len(value)
+		}
+	}
+	if notes > maxNotes {
+		return nil, badRequest("labels and annotations of %s: %d bytes; shorten them to %d in all", d.Service, notes, maxNotes)
 	}
 	if err := s.readLabels(); err != nil {
 		return nil, err
