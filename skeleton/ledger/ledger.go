@@ -365,20 +365,28 @@ type Gauges struct {
 	Live       int           // live leases; those of cancelled tasks included
 	OldestWait time.Duration // of the waiting tasks
 	Overdue    int           // waiting tasks past their due, at most OverdueScan
-	Window     int
-	Factor     float64 // the window's factor f
-	QueueBytes int
-	KeptBytes  int
-	Late       int // ended late so far; a dead one with a due is late
-	Timed      int // ended so far with a due: those that could be late
-	Refused    int // outcomes refused because of an old fence
-	Lapsed     int // leases that lapsed
-	Blocked    string
-	Beats      map[string]time.Duration // age of each dispatcher's last heartbeat
+	Dated      bool          // some waiting task has a due
+	NextDue    time.Duration // until the first of them is due; negative when it was
+	// Of the running tasks, at most RunningScan of them:
+	RunningAge     time.Duration // mean time since they were leased
+	RunningOverdue int           // past their due
+	Window         int
+	Factor         float64 // the window's factor f
+	QueueBytes     int
+	KeptBytes      int
+	Late           int // ended late so far; a dead one with a due is late
+	Timed          int // ended so far with a due: those that could be late
+	Refused        int // outcomes refused because of an old fence
+	Lapsed         int // leases that lapsed
+	Blocked        string
+	Beats          map[string]time.Duration // age of each dispatcher's last heartbeat
 }
 
 // OverdueScan bounds how many runs of waiting tasks Gauges looks at.
 const OverdueScan = 10_000
+
+// RunningScan bounds how many leases Gauges looks at.
+const RunningScan = 1_000
 
 // Counts are tasks by state.
 type Counts struct {

@@ -50,21 +50,24 @@ var keepTests = []test{
 		b.equal("overdue", b.gauges().Overdue, 0)
 		b.advance(6 * time.Second)
 		g := b.gauges()
-		b.equal("overdue", g.Overdue, 3)
+		b.equal("overdue", []any{g.Overdue, g.Dated, g.RunningAge}, []any{3, true, time.Duration(0)})
 		b.about("oldest wait", g.OldestWait, 11*time.Second)
+		b.about("next due", -g.NextDue, time.Second)
 		l := b.takes("x0")
 		b.equal("overdue", b.gauges().Overdue, 2)
 		b.takes("x1 x2")
+		b.advance(time.Second)
 		g = b.gauges()
-		b.equal("overdue", g.Overdue, 0)
-		b.about("oldest wait", g.OldestWait, 6*time.Second)
+		b.equal("overdue", []any{g.Overdue, g.RunningOverdue}, []any{0, 3})
+		b.about("age", g.RunningAge, time.Second)
+		b.about("oldest wait", g.OldestWait, 7*time.Second)
 		if g.OldestWait >= 11*time.Second {
 			b.Fatalf("oldest wait %s of tasks that do not wait", g.OldestWait)
 		}
 		b.settles("waiting", ledger.Outcome{Kind: ledger.Released}, l...)
 		g = b.gauges()
 		b.equal("overdue", g.Overdue, 1)
-		b.about("oldest wait", g.OldestWait, 11*time.Second)
+		b.about("oldest wait", g.OldestWait, 12*time.Second)
 	}},
 	{name: "heartbeats", fn: func(b *bench) {
 		b.must(b.l.Beat(b.ctx, "one"))

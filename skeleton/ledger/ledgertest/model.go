@@ -171,9 +171,43 @@ func (m *model) check() {
 	}
 	m.near("oldest wait", g.OldestWait, m.ref.now-oldest)
 	want.OldestWait = g.OldestWait
+	m.checkRunning(g, &want)
 	m.equal("gauges", g, want)
 	m.checkLists()
 	m.checkJob()
+}
+
+// checkRunning compares what is said of the running tasks, and of the next due.
+func (m *model) checkRunning(g ledger.Gauges, want *ledger.Gauges) {
+	var age time.Duration
+	running, soon := 0, 0
+	for _, t := range m.ref.held() {
+		if t.state != skeleton.Leased {
+			continue
+		}
+		running++
+		age += m.ref.now - t.lease.taken
+		if t.due < m.ref.now {
+			want.RunningOverdue++
+		} else if t.due < m.ref.now+slack {
+			soon++
+		}
+	}
+	if g.RunningOverdue > want.RunningOverdue {
+		want.RunningOverdue = min(g.RunningOverdue, want.RunningOverdue+soon)
+	}
+	if running > 0 {
+		m.near("age of running tasks", g.RunningAge, age/time.Duration(running))
+		want.RunningAge = g.RunningAge
+	}
+	first := never
+	for _, t := range m.ref.waiting {
+		first = min(first, t.due)
+	}
+	if want.Dated = first < never; want.Dated {
+		m.near("next due", g.NextDue, first-m.ref.now)
+		want.NextDue = g.NextDue
+	}
 }
 
 // checkLists compares the lists of jobs and of dead letters.

@@ -114,11 +114,29 @@ func (f *farm) Gauges(ctx context.Context) (g ledger.Gauges, err error) {
 		oldest := now
 		f.queue.All(func(_ order.Handle, e order.Entry[*run]) bool {
 			oldest = min(oldest, e.Accepted)
+			if e.Due > 0 {
+				if left := span(e.Due - now); !g.Dated || left < g.NextDue {
+					g.Dated, g.NextDue = true, left
+				}
+			}
 			if e.Due > 0 && e.Due < now {
 				g.Overdue += e.N
 			}
 			return true
 		})
+		running, age := 0, int64(0)
+		for _, m := range f.leases.list[f.leases.start:] {
+			if t := m.v; t.state == leased && t.at == m.at && running < ledger.RunningScan {
+				running++
+				age += now - t.taken
+				if t.run.due > 0 && t.run.due < now {
+					g.RunningOverdue++
+				}
+			}
+		}
+		if running > 0 {
+			g.RunningAge = span(age / int64(running))
+		}
 		g.OldestWait = span(now - oldest)
 		for owner, at := range f.beats {
 			g.Beats[owner] = span(now - at)

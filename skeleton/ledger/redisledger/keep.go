@@ -99,7 +99,7 @@ func (l *farm) shred(ctx context.Context, piece string) error {
 
 // Gauges implements ledger.Keeper.
 func (l *farm) Gauges(ctx context.Context) (ledger.Gauges, error) {
-	a, err := l.run(ctx, scriptGauges, ledger.OverdueScan).Slice()
+	a, err := l.run(ctx, scriptGauges, ledger.OverdueScan, ledger.RunningScan).Slice()
 	if err != nil {
 		return ledger.Gauges{}, check("gauges", err)
 	}
@@ -108,6 +108,11 @@ func (l *farm) Gauges(ctx context.Context) (ledger.Gauges, error) {
 	g := ledger.Gauges{Counts: counts(n), Live: integer(a[1]), Window: integer(a[2]), OldestWait: time.Duration(integer(a[4])) * time.Microsecond,
 		Overdue: integer(a[5]), QueueBytes: n["qbytes"], KeptBytes: n["kbytes"], Late: n["late"], Timed: n["timed"], Refused: n["refused"], Lapsed: n["lapsed"],
 		Beats: map[string]time.Duration{}}
+	g.RunningAge, g.RunningOverdue = time.Duration(integer(a[9]))*time.Microsecond, integer(a[10])
+	if first := a[8].(string); first != "" {
+		due, _ := strconv.ParseFloat(first, 64) // a score
+		g.Dated, g.NextDue = true, fromMicros(int64(due)).Sub(now)
+	}
 	g.Factor, _ = strconv.ParseFloat(a[3].(string), 64) // written by our own script
 	if g.Waiting > 0 && g.KeptBytes >= l.store.limits.KeptBytes {
 		g.Blocked = Blocked

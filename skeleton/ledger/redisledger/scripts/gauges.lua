@@ -1,5 +1,6 @@
--- gauges: the farm's numbers of this instant. ARGV 2 entries to look at.
--- returns {now, live, window, factor, oldest wait µs, overdue, counters (flat), beats (flat)}
+-- gauges: the farm's numbers of this instant. ARGV 2 entries to look at, 3 leases.
+-- returns {now, live, window, factor, oldest wait µs, overdue, counters (flat), beats (flat),
+--          first due µs or '', mean age of running tasks µs, running tasks past their due}
 local win = readwin()
 local oldest = redis.call('ZRANGE', P .. 'wait', 0, 0, 'WITHSCORES')
 local due = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', '(' .. NOW, 'LIMIT', 0, ARGV[2])
@@ -9,6 +10,21 @@ for _, e in ipairs(due) do
 end
 load(whole)
 for i, next in ipairs(fetch(P .. 'next', whole)) do overdue = overdue + runs[whole[i]].n - (next or 0) end
+local first = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2] or ''
+
+local leases, Rs = redis.call('ZRANGE', P .. 'leases', 0, ARGV[3] - 1), {}
+for i, lease in ipairs(leases) do Rs[i] = runof(lease) end
+load(Rs)
+local running, age, late = 0, 0, 0
+for i, lease in ipairs(leases) do
+  local r = runs[Rs[i]]
+  if r then -- else it is the ~, or of a cancelled task
+    running = running + 1
+    age = age + now - leaseof(lease).taken
+    if r.due > 0 and r.due < now then late = late + 1 end
+  end
+end
 return { NOW, leased(), window(win), tostring(factor(win)),
   oldest[2] and math.max(0, now - oldest[2]) or 0, overdue, redis.call('HGETALL', P .. 'n'),
-  redis.call('ZRANGE', P .. 'beats', 0, -1, 'WITHSCORES') }
+  redis.call('ZRANGE', P .. 'beats', 0, -1, 'WITHSCORES'),
+  first, math.floor(running > 0 and age / running or 0), late }
