@@ -24,6 +24,7 @@ import (
 const (
 	DefaultMaxBody = 16 << 20
 	DefaultMaxWait = 50 * time.Second
+	DefaultMemory  = 96 << 20
 )
 
 // Config of the API.
@@ -34,6 +35,11 @@ type Config struct {
 	// MaxWait is how long an answer may be held, for wait and follow; it must be
 	// below the gateway's upstream timeout (50 s).
 	MaxWait time.Duration
+	// Memory bounds the bytes of bodies and results that all requests together
+	// hold (96 MiB); it is at least what one body of MaxBody needs.
+	Memory int
+	// MemoryWait is how long a request waits for them before it is refused (2 s).
+	MemoryWait time.Duration
 	// Callback checks a callback URL at submission; nil refuses all.
 	Callback func(url string) error
 	// Running lists the tasks of a farm that this process runs; nil: unknown.
@@ -59,6 +65,8 @@ type API struct {
 	closing context.Context
 	close   context.CancelFunc
 
+	memory *budget
+
 	mu         sync.Mutex
 	durability string    // guarded by mu
 	asked      time.Time // when the durability was read; guarded by mu
@@ -72,6 +80,13 @@ func New(cfg Config) *API {
 	if cfg.MaxWait <= 0 {
 		cfg.MaxWait = DefaultMaxWait
 	}
+	if cfg.Memory <= 0 {
+		cfg.Memory = DefaultMemory
+	}
+	cfg.Memory = max(cfg.Memory, 2*(cfg.MaxBody+chunkBytes))
+	if cfg.MemoryWait <= 0 {
+		cfg.MemoryWait = 2 * time.Second
+	}
 	if cfg.Callback == nil {
 		cfg.Callback = func(string) error { return errors.New("no callback host is allowed") }
 	}
@@ -84,7 +99,7 @@ func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{cfg: cfg, mux: http.NewServeMux()}
+	a := &API{cfg: cfg, mux: http.NewServeMux(), memory: &budget{total: int64(cfg.Memory), wait: cfg.MemoryWait}}
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.routes()
 	return a

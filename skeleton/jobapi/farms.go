@@ -153,7 +153,9 @@ func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req, err := readRedrive(r.Body)
+	body := &meter{r: r.Body, ctx: r.Context(), share: &share{budget: a.memory}}
+	defer body.share.shrink(0)
+	req, err := readRedrive(body)
 	if err != nil {
 		return err
 	}

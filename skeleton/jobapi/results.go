@@ -78,11 +78,12 @@ func (a *API) results(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	page, err := l.Results(ctx, id, q.Query) // before the first byte: a problem can still be told
+	f := &follower{api: a, w: w, out: http.NewResponseController(w), l: l, id: id, resultsQuery: q, share: &share{budget: a.memory}}
+	defer f.share.shrink(0)
+	page, err := f.next(ctx) // before the first byte: a problem can still be told
 	if err != nil {
 		return err
 	}
-	f := &follower{api: a, w: w, out: http.NewResponseController(w), l: l, id: id, resultsQuery: q}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
@@ -93,12 +94,14 @@ func (a *API) results(w http.ResponseWriter, r *http.Request) error {
 // follower writes pages of results to a client.
 type follower struct {
 	resultsQuery
-	api  *API
-	w    http.ResponseWriter
-	out  *http.ResponseController
-	l    ledger.Ledger
-	id   string
-	sent int // bytes of bodies
+	api   *API
+	w     http.ResponseWriter
+	out   *http.ResponseController
+	l     ledger.Ledger
+	id    string
+	share *share
+	sent  int // bytes of bodies
+	lines int // results
 }
 
 const (
@@ -107,7 +110,74 @@ const (
 	// ackEvery is how many bytes of results a client that acknowledges gets in
 	// one answer: while it does not pass a cursor, the ledger keeps them.
 	ackEvery = 32 << 20
+	// answerBytes is how many bytes of bodies an answer holds that does not
+	// follow.
+	answerBytes = 8 << 20
+	// pageBytes and pageResults bound what is read at once: a client that does not
+	// read its answer holds so much.
+	pageBytes   = 256 << 10
+	pageResults = 1000
 )
+
+// How often the bodies of a page are in memory while it is written: line by line
+// they are encoded one after the other, a document as a whole.
+const (
+	lineCopies     = 1
+	documentCopies = 3
+)
+
+// resultBytes is what a result takes beside its body.
+const resultBytes = 256
+
+// page reads results and sees to it that the share is what they take. One
+// result may be larger than a page was to be: then there must be room for it
+// first, and it is read again.
+func (a *API) page(ctx context.Context, l ledger.Ledger, id string, q ledger.Query, s *share, copies int) (ledger.Page, error) {
+	for want := max(s.last, int64(copies*q.MaxBytes+pageResults*resultBytes)); ; {
+		if err := s.grow(ctx, want); err != nil {
+			return ledger.Page{}, err
+		}
+		page, err := l.Results(ctx, id, q)
+		if err != nil {
+			return page, err
+		}
+		if want = weight(page, copies); want <= s.held || s.held == s.total {
+			s.shrink(want)
+			s.last = want
+			return page, nil
+		}
+	}
+}
+
+func weight(p ledger.Page, copies int) int64 {
+	n, longest := 0, 0
+	for _, r := range p.Results {
+		n += resultBytes + copies*len(r.Body)
+		longest = max(longest, len(r.Body))
+	}
+	if longest > pageBytes {
+		n += 2 * longest // encoded, and grown
+	}
+	return int64(n)
+}
+
+// next reads on: a small page, however much the client asked for.
+func (f *follower) next(ctx context.Context) (ledger.Page, error) {
+	q := f.Query
+	q.Limit, q.MaxBytes = min(q.Limit, pageResults), pageBytes
+	if !f.follow {
+		q.Limit = min(q.Limit, f.Limit-f.lines)
+	}
+	return f.api.page(ctx, f.l, f.id, q, f.share, lineCopies)
+}
+
+// full reports whether an answer holds what it may.
+func (f *follower) full() bool {
+	if f.follow {
+		return f.ack && f.sent >= ackEvery
+	}
+	return f.lines >= f.Limit || f.sent >= answerBytes
+}
 
 func (f *follower) run(ctx context.Context, page ledger.Page) {
 	ctx, cancel := context.WithTimeout(ctx, f.api.cfg.MaxWait)
@@ -130,28 +200,30 @@ func (f *follower) run(ctx context.Context, page ledger.Page) {
 			}
 			f.sent += len(res.Body)
 		}
+		f.lines += len(page.Results)
 		f.Cursor = page.Next
-		if !f.follow || page.End || ctx.Err() != nil || f.ack && f.sent >= ackEvery {
+		idle := len(page.Results) == 0
+		if page.End || ctx.Err() != nil || f.full() || idle && !f.follow {
 			break
 		}
-		if f.out.Flush() != nil {
+		page = ledger.Page{} // it is written
+		if f.follow && f.out.Flush() != nil {
 			return
 		}
-		if len(page.Results) == 0 {
+		if idle {
 			select {
 			case <-ctx.Done():
 			case <-changed:
 			}
 		}
-		next, err := f.l.Results(ctx, f.id, f.Query)
-		if err != nil {
+		var err error
+		if page, err = f.next(ctx); err != nil {
 			if ctx.Err() == nil {
-				f.api.cfg.Log.Warn("a follower was ended", "job", f.id, "error", err)
+				f.api.cfg.Log.Warn("an answer was ended early", "job", f.id, "error", err)
 			}
 			page.End = false
 			break
 		}
-		page = next
 	}
 	hold(f.w, 0)
 	_ = enc.Encode(Trailer{Cursor: f.Cursor, End: page.End}) // a client that went away needs no trailer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -36,6 +37,7 @@ type submission struct {
 	job   string // of an append; "" = a new job
 	media string
 	o     options
+	body  *meter
 	stage ledger.Stage
 	chunk []skeleton.NewTask
 	bytes int
@@ -62,8 +64,11 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error 
 	}
 	// The body may take longer to come than the server's read timeout: what
 	// counts is that it keeps coming.
-	r.Body = &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
+	body := &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
 	s := &submission{api: a, r: r, job: job, o: o}
+	s.body = &meter{r: body, ctx: r.Context(), share: &share{budget: a.memory}}
+	r.Body = io.NopCloser(s.body) // the server closes its own
+	defer s.body.share.shrink(0)
 	if err := s.run(items); err != nil {
 		s.abort()
 		return err
@@ -174,6 +179,7 @@ func (s *submission) flush() error {
 	err := s.stage.Add(s.r.Context(), s.chunk)
 	clear(s.chunk) // the bodies may go
 	s.chunk, s.bytes = s.chunk[:0], 0
+	s.body.passed()
 	return err
 }
 
@@ -210,6 +216,3 @@ func (p *progressReader) Read(b []byte) (int, error) {
 	}
 	return p.r.Read(b)
 }
-
-// Close implements io.Closer; the server closes the body itself.
-func (p *progressReader) Close() error { return nil }

@@ -36,6 +36,7 @@ func (s *submission) commit(w http.ResponseWriter) error {
 	// to leave it undecided.
 	ctx := context.WithoutCancel(s.r.Context())
 	receipt, err := s.stage.Commit(ctx)
+	s.body.share.shrink(0) // the bodies are gone; the answer may be held for long
 	if errors.Is(err, ledger.ErrUnavailable) {
 		return s.unknown(err)
 	}
@@ -107,7 +108,13 @@ func (s *submission) wait(w http.ResponseWriter, answer *Submitted) (ended bool)
 		}
 		return false
 	}
-	page, err := l.Results(ctx, id, ledger.Query{Ordered: answer.Job.Ordered})
+	// The share is given back when the answer was written.
+	page, err := s.api.page(ctx, l, id, ledger.Query{Ordered: answer.Job.Ordered, MaxBytes: answerBytes}, s.body.share, documentCopies)
+	var busy *problem.Problem
+	if errors.As(err, &busy) {
+		answer.More = true
+		return true
+	}
 	if err != nil {
 		s.api.cfg.Log.Warn("results could not be read", "job", id, "error", err)
 		return false

@@ -37,7 +37,7 @@ func (c *Client) again(ctx context.Context, attempt func() error) error {
 		case err == nil:
 		case ctx.Err() != nil:
 			err = backoff.Permanent(ctx.Err())
-		case errors.As(err, &p) && p.Type == "queue-full":
+		case errors.As(err, &p) && p.Status == http.StatusTooManyRequests: // "later" is no fault
 			since = time.Now()
 		case time.Since(since) >= c.Patience:
 			err = backoff.Permanent(err)

@@ -28,7 +28,8 @@ type Client struct {
 	token string
 	http  *http.Client
 	// Patience is how long a call is tried again (2 min). It does not count
-	// while the dispatcher says that a queue is full: that is no fault.
+	// while the dispatcher says that a queue or its memory is full: that is no
+	// fault.
 	Patience time.Duration
 	// Notify, if set, hears of every failed try that is repeated.
 	Notify func(err error, wait time.Duration)
