@@ -119,9 +119,11 @@ func (p *Platform) scale(name string, replicas uint64) error {
 	if err != nil {
 		return err
 	}
-	n := int(min(replicas, math.MaxInt32))
-	f.scale(n)
-	if now := p.clamp(n); now != n {
+	if replicas > math.MaxInt32 { // Kubernetes has no larger number
+		return badRequest("replicas: %d is no number of replicas; want 0 or more", replicas)
+	}
+	n := int(replicas)
+	if now := f.scale(n); now != n {
 		p.log.Warn("a scale call was clamped", "function", f.name, "asked", n, "replicas", now)
 	}
 	p.saveSoon()

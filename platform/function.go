@@ -194,15 +194,20 @@ func (f *function) ended(r *replica, err error) {
 	f.reconcile()
 }
 
-// scale sets the wanted number of replicas.
-func (f *function) scale(n int) {
+// scale sets the wanted number of replicas, or as many as are allowed, and
+// returns it: whoever scales reads back what became of it. The label
+// com.openfaas.scale.max binds them. com.openfaas.scale.min does not: it is the
+// number a function begins with, also from zero, and who asks for fewer by name
+// gets fewer, down to none.
+func (f *function) scale(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return
+		return n // to nobody
 	}
-	f.desired = f.p.clamp(n)
+	f.desired = f.p.clamp(f.spec.atMost(n))
 	f.reconcile()
+	return f.desired
 }
 
 // update takes a new spec. Only what a process is started with needs new
@@ -217,11 +222,7 @@ func (f *function) update(s *spec) {
 	}
 	f.spec = s
 	if f.desired > 0 {
-		f.desired = max(f.desired, s.min)
-		if s.max > 0 {
-			f.desired = min(f.desired, s.max)
-		}
-		f.desired = f.p.clamp(f.desired)
+		f.desired = f.p.clamp(s.atMost(max(f.desired, s.min)))
 	}
 	f.notify()
 	f.reconcile()

@@ -1,8 +1,11 @@
 package platform_test
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,6 +27,43 @@ func TestScale(t *testing.T) {
 			t.Errorf("scaled to %d, reads back %d", n, d.Replicas)
 		}
 		b.ready("echo")
+	}
+}
+
+// A scale call is bounded by the function's label, as a restored number is, and
+// whoever made it reads back what came of it. Fewer than at first may be asked for.
+func TestScaleBounds(t *testing.T) {
+	b := start(t)
+	d := function("echo")
+	(*d.Labels)["com.openfaas.scale.min"], (*d.Labels)["com.openfaas.scale.max"] = "2", "3"
+	b.deploy(d)
+	for _, c := range [][2]uint64{{9, 3}, {1, 1}, {0, 0}, {1 << 30, 3}} {
+		b.scale("echo", c[0])
+		if n := b.detail("echo").Replicas; n != c[1] {
+			t.Errorf("scaled to %d, reads back %d, want %d", c[0], n, c[1])
+		}
+	}
+	for _, huge := range []string{"2147483648", "18446744073709551615", "1e30", "-1"} {
+		if a := b.system("POST", "/system/scale-function/echo", `{"replicas":`+huge+`}`); a.status != 400 {
+			t.Errorf("%s replicas: %+v", huge, a)
+		}
+	}
+	if n := b.detail("echo").Replicas; n != 3 {
+		t.Errorf("%d after what was refused", n)
+	}
+	b.ready("echo")
+	b.stop()
+	file := filepath.Join(b.config.State, "functions.json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(raw, []byte(`"replicas": 3`), []byte(`"replicas": 9`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, func(c *platformConfig) { c.State = b.config.State })
+	if n := again.detail("echo").Replicas; n != 3 {
+		t.Errorf("restored as %d", n)
 	}
 }
 

@@ -168,6 +168,14 @@ func (s *spec) readTimeouts() error {
 	return nil
 }
 
+// atMost bounds a number of replicas by com.openfaas.scale.max.
+func (s *spec) atMost(n int) int {
+	if s.max > 0 {
+		return min(n, s.max)
+	}
+	return n
+}
+
 // answersReady reports whether a probe's answer says that the replica is ready.
 // A function with a path of its own says so with 200. At the default path one
 // that was written to stand behind a watchdog answers anything: that it answers
