@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -35,8 +36,15 @@ func New(status int, code, detail string) *Problem {
 	return &Problem{Type: code, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// At names the offending field and what to do about it.
+// maxField bounds the name of a field: it may be the client's own words.
+const maxField = 80
+
+// At names the offending field and what to do about it. A long name is
+// shortened.
 func (p *Problem) At(field, fix string) *Problem {
+	if len(field) > maxField {
+		field = strings.ToValidUTF8(field[:maxField], "") + "…"
+	}
 	p.Field, p.Fix = field, fix
 	return p
 }

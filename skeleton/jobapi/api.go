@@ -143,11 +143,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(probe, r)
 	if probe.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", probe.header.Get("Allow"))
-		problem.Write(w, problem.New(probe.status, "method-not-allowed", r.Method+" is not served here").
+		problem.Write(w, problem.New(probe.status, "method-not-allowed", quote(r.Method)+" is not served here").
 			At("method", "use "+probe.header.Get("Allow")))
 		return
 	}
-	problem.Write(w, problem.New(http.StatusNotFound, "not-found", "there is nothing at "+r.URL.Path).
+	problem.Write(w, problem.New(http.StatusNotFound, "not-found", "there is nothing at "+quote(r.URL.Path)).
 		At("path", "POST /jobs, GET /jobs/{id}, GET /farms: see docs/api.md"))
 }
 

@@ -141,6 +141,18 @@ func TestBadRequests(t *testing.T) {
 	if code, p := b.refused("POST", "/farms/echo/dead/redrive", strings.NewReader(`{"refs":["x"]}`)); code != 422 || p.Field != "refs" || p.Fix != "see GET /farms/echo/dead" {
 		t.Errorf("redrive x: %d %+v", code, p)
 	}
+	// A client's own words are not sent back at length.
+	long := strings.Repeat("x", 10_000)
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/jobs", `{"` + long + `":1,"tasks":[1]}`},
+		{"POST", "/jobs", `{"worker":"echo","items":[{"` + long + `":1}]}`},
+		{"POST", "/jobs?" + long + "=1", ""},
+		{"GET", "/" + long, ""},
+	} {
+		if code, _, raw := b.do(c.method, c.path, strings.NewReader(c.body), "Content-Type: application/json"); code < 400 || len(raw) > 1000 {
+			t.Errorf("%s %.20s: %d, %d bytes", c.method, c.path, code, len(raw))
+		}
+	}
 	b.untouched()
 }
 
