@@ -138,4 +138,4 @@ func (l *Law) usage() string {
 }
 
 // laws in the order of their names; each stands in a file of its own.
-var laws = []Law{reactiveAverage, reactiveMaximum, staffing, static, threshold}
+var laws = []Law{manual, reactiveAverage, reactiveMaximum, staffing, static, threshold}

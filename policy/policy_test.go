@@ -52,8 +52,8 @@ func TestSpec(t *testing.T) {
 
 func TestSpecErrors(t *testing.T) {
 	for spec, want := range map[string]string{
-		"":                     `policy: "" is no law: want one of reactive-average, reactive-maximum, staffing, static, threshold`,
-		"magic:n=1":            `policy: "magic" is no law: want one of reactive-average, reactive-maximum, staffing, static, threshold`,
+		"":                     `policy: "" is no law: want one of manual, reactive-average, reactive-maximum, staffing, static, threshold`,
+		"magic:n=1":            `policy: "magic" is no law: want one of manual, reactive-average, reactive-maximum, staffing, static, threshold`,
 		"static:m=1":           `policy: "m=1" is no parameter of static: want n=0…10000`,
 		"static:4":             `policy: "4" is no parameter of static: want n=0…10000`,
 		"static:n=four":        `policy: n of static: "four" is not valid: want a number from 0 to 10000`,

@@ -25,6 +25,7 @@ const (
 	DefaultTarget   = 0.95
 	DefaultTimeout  = 55 * time.Second
 	DefaultInterval = 2 * time.Second
+	DefaultMax      = 20        // as OpenFaaS itself
 	TimeToLive      = time.Hour // how long a task may meet nothing but busy workers
 )
 

@@ -33,7 +33,7 @@ func IsWorker(labels map[string]string) bool {
 
 // DefaultSettings are those of a farm that says nothing.
 func DefaultSettings() Settings {
-	return Settings{Slots: DefaultSlots, Target: DefaultTarget, Timeout: DefaultTimeout, Interval: DefaultInterval, Min: 1}
+	return Settings{Slots: DefaultSlots, Target: DefaultTarget, Timeout: DefaultTimeout, Interval: DefaultInterval, Min: 1, Max: DefaultMax}
 }
 
 // ParseSettings reads what a worker function says of its farm. Each problem

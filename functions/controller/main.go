@@ -1,7 +1,8 @@
-// Command controller is the function that watches the workers of the gateway
-// and publishes farms, settings and replicas for the dispatchers.
+// Command controller is the function that scales the workers of the gateway, and
+// publishes farms, settings and replicas for the dispatchers.
 //
-// Environment: farmhand_redis_url, farmhand_gateway_url, farmhand_namespace.
+// Environment: farmhand_redis_url, farmhand_gateway_url, farmhand_namespace,
+// farmhand_capacity (replicas of all farms together; none = no limit).
 // Secrets: farmhand-token, farmhand-redis (optional), basic-auth-user,
 // basic-auth-password.
 package main
@@ -11,15 +12,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
+	"strconv"
 
 	"farmhand/controller"
 	"farmhand/controller/openfaas"
+	"farmhand/controller/rediskeeper"
 	"farmhand/gateway"
 	"farmhand/internal/fn"
 	"farmhand/internal/redisurl"
-	"farmhand/internal/secret"
 	"farmhand/skeleton/ledger/redisledger"
+	"farmhand/skeleton/signal/redissignal"
 )
 
 func main() { fn.Main("controller", build) }
@@ -30,7 +34,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		return nil, err
 	}
 	creds, err := gateway.ReadCredentials()
-	if err != nil && !errors.Is(err, secret.ErrMissing) {
+	if err != nil {
 		return nil, err
 	}
 	url := os.Getenv("farmhand_gateway_url")
@@ -45,10 +49,19 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	capacity, err := capacity()
+	if err != nil {
+		return nil, err
+	}
 	store := redisledger.New(rdb, redisledger.Options{})
+	keeper := rediskeeper.New(rdb, nil)
 	c, err := controller.New(controller.Config{
 		Platform:  openfaas.New(client, os.Getenv("farmhand_namespace")),
-		Publisher: store,
+		Ledgers:   store,
+		Signals:   redissignal.New(rdb, redissignal.Options{}),
+		Keeper:    keeper,
+		Receipts:  rediskeeper.Log{Store: keeper},
+		Allocator: capacity,
 		Log:       log,
 	})
 	if err != nil {
@@ -56,7 +69,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}
 	c.Start()
 	return &fn.Service{
-		Handler: fn.RequireToken(token, c.Handler()),
+		Handler: c.Guard(func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }),
 		Ready:   func() bool { return !c.Status().Updated.IsZero() },
 		Stop: func(context.Context) error {
 			c.Stop()
@@ -65,4 +78,17 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 			return rdb.Close()
 		},
 	}, nil
+}
+
+// capacity is how many replicas all farms may have together.
+func capacity() (controller.Capacity, error) {
+	v := os.Getenv("farmhand_capacity")
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("farmhand_capacity: %q is not valid: want a number of replicas, 0 or nothing for no limit", v)
+	}
+	return controller.Capacity(n), nil
 }

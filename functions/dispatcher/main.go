@@ -27,6 +27,8 @@ import (
 	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
+	"farmhand/skeleton/signal"
+	"farmhand/skeleton/signal/redissignal"
 )
 
 // config is read from the environment; zero of a limit means its default.
@@ -70,7 +72,9 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{
 		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
+	recorder := signal.NewRecorder(time.Now)
 	d, err := dispatch.Start(dispatch.Config{
+		Observer:   recorder,
 		Store:      store,
 		Caller:     &caller{invoker: invoker, limit: cfg.MaxResult},
 		Owner:      owner(),
@@ -80,6 +84,12 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Missing:    cfg.Missing,
 		Notifier:   callbacks,
 		Log:        log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	flusher, err := redissignal.Start(redissignal.Config{
+		Store: redissignal.New(rdb, redissignal.Options{}), Recorder: recorder, Farms: d.Farms, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -97,7 +107,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 			api.Close()
 		},
 		Stop: func(ctx context.Context) error {
-			err := d.Stop(ctx)
+			err := errors.Join(d.Stop(ctx), flusher.Stop(ctx))
 			store.Close()
 			invoker.CloseIdle()
 			return errors.Join(err, rdb.Close())

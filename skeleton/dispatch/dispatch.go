@@ -13,7 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -193,6 +195,13 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.end()
 	d.work.Wait()
 	return errors.Join(errs...)
+}
+
+// Farms returns the names of the farms that this dispatcher serves.
+func (d *Dispatcher) Farms() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.runners))
 }
 
 // Running is a task that this process holds.

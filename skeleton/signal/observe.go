@@ -31,7 +31,11 @@ func Gauge(o *policy.Observation, g *ledger.Gauges) {
 	o.Running = policy.Maybe(g.Leased)
 	o.Delayed = policy.Maybe(g.Delayed)
 	o.OldestWait = policy.Maybe(g.OldestWait.Seconds())
-	o.Overdue = policy.Maybe(g.Overdue)
+	o.Overdue = policy.Maybe(g.Overdue + g.RunningOverdue)
+	o.RunningAge = policy.Maybe(g.RunningAge.Seconds())
+	if g.Dated {
+		o.NextDue = policy.Maybe(g.NextDue.Seconds())
+	}
 }
 
 // Observe fills in what the Series has measured: Age, StartupLag, the windows,
@@ -88,7 +92,7 @@ func (s *Series) service(o *policy.Observation) policy.Maybe {
 	if done.N < enough {
 		done = o.Long.Service
 	}
-	if done.N > 0 {
+	if done.Mean > 0 {
 		m = policy.Maybe(done.Mean)
 		s.state.Service = done.Mean
 	}
