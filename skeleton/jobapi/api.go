@@ -25,6 +25,7 @@ const (
 	DefaultMaxBody = 16 << 20
 	DefaultMaxWait = 50 * time.Second
 	DefaultMemory  = 96 << 20
+	DefaultMissing = 30 * time.Second
 )
 
 // Config of the API.
@@ -40,6 +41,9 @@ type Config struct {
 	Memory int
 	// MemoryWait is how long a request waits for them before it is refused (2 s).
 	MemoryWait time.Duration
+	// Missing is how long a worker must be gone until new work for it is refused
+	// for good, and not only for now (30 s).
+	Missing time.Duration
 	// Callback checks a callback URL at submission; nil refuses all.
 	Callback func(url string) error
 	// Running lists the tasks of a farm that this process runs; nil: unknown.
@@ -86,6 +90,9 @@ func New(cfg Config) *API {
 	cfg.Memory = max(cfg.Memory, 2*(cfg.MaxBody+chunkBytes))
 	if cfg.MemoryWait <= 0 {
 		cfg.MemoryWait = 2 * time.Second
+	}
+	if cfg.Missing <= 0 {
+		cfg.Missing = DefaultMissing
 	}
 	if cfg.Callback == nil {
 		cfg.Callback = func(string) error { return errors.New("no callback host is allowed") }
@@ -213,14 +220,38 @@ func (a *API) farm(ctx context.Context, name string) (skeleton.Farm, ledger.Ledg
 	if f, ok := roster.Find(name); ok {
 		return f, a.cfg.Store.Farm(name), nil
 	}
-	known := make([]string, len(roster.Farms))
-	for i, f := range roster.Farms {
-		known[i] = f.Name
+	return skeleton.Farm{}, nil, unknownWorker(roster, name)
+}
+
+// takingFarm is farm for new work: there must be a function to do it. One that
+// was not listed for an instant, or is deployed anew, comes back soon.
+func (a *API) takingFarm(ctx context.Context, name string) (skeleton.Farm, ledger.Ledger, error) {
+	f, l, err := a.farm(ctx, name)
+	switch {
+	case err != nil || f.Missing == 0:
+		return f, l, err
+	case f.Missing < a.cfg.Missing:
+		return f, l, problem.New(http.StatusServiceUnavailable, "worker-missing", "the function "+quote(name)+" is not deployed right now; nothing was accepted").
+			At("worker", "deploy it again, and send the same again").After(5 * time.Second)
+	}
+	roster, err := a.cfg.Store.Roster(ctx)
+	if err != nil {
+		return f, l, err
+	}
+	return f, l, unknownWorker(roster, name)
+}
+
+func unknownWorker(roster skeleton.Roster, name string) error {
+	known := []string{}
+	for _, f := range roster.Farms {
+		if f.Missing == 0 {
+			known = append(known, f.Name)
+		}
 	}
 	p := problem.New(http.StatusNotFound, "unknown-worker", "no deployed function labelled as a worker has the name "+quote(name)).
 		At("worker", `deploy the function with the label farmhand.worker: "true", or use one of extra.known`)
 	p.Extra = map[string]any{"known": known}
-	return skeleton.Farm{}, nil, p
+	return p
 }
 
 // job returns the ledger of the farm that a job's id names.

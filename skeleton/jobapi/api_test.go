@@ -260,12 +260,31 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// A farm whose function is gone says since when, as text.
+// A farm whose function is gone says since when, as text. It takes no more
+// work, first for now and then for good, but shows what it has.
 func TestMissingFarm(t *testing.T) {
 	b := setup(t, jobapi.Config{}, ledger.Limits{}, nil)
-	gone := skeleton.Farm{Name: "echo", Settings: skeleton.DefaultSettings(), Missing: 62 * time.Second}
-	if err := ledger.Publish(t.Context(), b.store, skeleton.Roster{Farms: []skeleton.Farm{gone}}); err != nil {
-		t.Fatal(err)
+	s := b.submit("/jobs?worker=echo&open=true", "text/plain", "x")
+	for _, c := range []struct {
+		missing time.Duration
+		code    int
+		what    string
+	}{{time.Second, 503, "worker-missing"}, {62 * time.Second, 404, "unknown-worker"}} {
+		gone := skeleton.Farm{Name: "echo", Settings: skeleton.DefaultSettings(), Missing: c.missing}
+		if err := ledger.Publish(t.Context(), b.store, skeleton.Roster{Farms: []skeleton.Farm{gone}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/jobs?worker=echo", "/jobs/" + s.Job.ID + "/tasks"} {
+			code, p := b.refused("POST", path, strings.NewReader("x"))
+			if code != c.code || p.Type != c.what || p.Field != "worker" || (p.Retry > 0) != (code == 503) || code == 404 && fmt.Sprint(p.Extra) != "map[known:[]]" {
+				t.Errorf("%s: %d %+v", path, code, p)
+			}
+		}
+	}
+	for _, path := range []string{"/jobs/" + s.Job.ID, "/jobs/" + s.Job.ID + "/results", "/jobs?worker=echo", "/farms/echo/dead"} {
+		if code, _, raw := b.do("GET", path, nil); code != 200 {
+			t.Errorf("%s: %d %s", path, code, raw)
+		}
 	}
 	for _, path := range []string{"/farms", "/farms/echo"} {
 		if _, _, raw := b.do("GET", path, nil); !strings.Contains(string(raw), `"missing":"1m2s"`) {

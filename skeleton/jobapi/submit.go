@@ -135,7 +135,7 @@ func (s *submission) begin() error {
 	if farm == "" {
 		return s.nobody()
 	}
-	f, l, err := s.api.farm(ctx, farm)
+	f, l, err := s.api.takingFarm(ctx, farm)
 	if err != nil {
 		return err
 	}
