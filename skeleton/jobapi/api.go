@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -116,25 +117,31 @@ func New(cfg Config) *API {
 func (a *API) Close() { a.close() }
 
 func (a *API) routes() {
-	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+	// handle serves a pattern with the query parameters that it takes.
+	handle := func(pattern string, h func(http.ResponseWriter, *http.Request, url.Values) error, known ...string) {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := h(w, r); err != nil {
+			q, err := parameters(r.URL.RawQuery, known)
+			if err == nil {
+				err = h(w, r, q)
+			}
+			if err != nil {
 				a.fail(w, r, err)
 			}
 		})
 	}
-	handle("POST /jobs", a.submit)
-	handle("POST /{$}", a.submit)
-	handle("POST /jobs/{id}/tasks", a.append)
+	options := append(names(setters), paramItems)
+	handle("POST /jobs", a.submit, options...)
+	handle("POST /{$}", a.submit, options...)
+	handle("POST /jobs/{id}/tasks", a.append, options...)
 	handle("POST /jobs/{id}/close", a.closeJob)
-	handle("GET /jobs", a.listJobs)
+	handle("GET /jobs", a.listJobs, "worker", "after", "limit")
 	handle("GET /jobs/{id}", a.getJob)
-	handle("GET /{$}", a.getRoot)
-	handle("GET /jobs/{id}/results", a.results)
+	handle("GET /{$}", a.getRoot, "job")
+	handle("GET /jobs/{id}/results", a.results, "cursor", "limit", "follow", "ordered", "ack")
 	handle("DELETE /jobs/{id}", a.cancelJob)
 	handle("GET /farms", a.listFarms)
 	handle("GET /farms/{worker}", a.getFarm)
-	handle("GET /farms/{worker}/dead", a.listDead)
+	handle("GET /farms/{worker}/dead", a.listDead, "after", "limit")
 	handle("POST /farms/{worker}/dead/redrive", a.redrive)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -70,7 +71,7 @@ type FarmList struct {
 }
 
 // listFarms serves GET /farms.
-func (a *API) listFarms(w http.ResponseWriter, r *http.Request) error {
+func (a *API) listFarms(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	roster, err := a.cfg.Store.Roster(r.Context())
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (a *API) listFarms(w http.ResponseWriter, r *http.Request) error {
 }
 
 // getFarm serves GET /farms/{worker}.
-func (a *API) getFarm(w http.ResponseWriter, r *http.Request) error {
+func (a *API) getFarm(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	f, l, err := a.farm(r.Context(), r.PathValue("worker"))
 	if err != nil {
 		return err
@@ -104,13 +105,9 @@ type DeadList struct {
 }
 
 // listDead serves GET /farms/{worker}/dead.
-func (a *API) listDead(w http.ResponseWriter, r *http.Request) error {
+func (a *API) listDead(w http.ResponseWriter, r *http.Request, q url.Values) error {
 	_, l, err := a.farm(r.Context(), r.PathValue("worker"))
 	if err != nil {
-		return err
-	}
-	q := r.URL.Query()
-	if err := onlyParameters(q, "after", "limit"); err != nil {
 		return err
 	}
 	limit, err := limitOf(q.Get("limit"), 100, 1000)
@@ -148,7 +145,7 @@ type Redriven struct {
 const maxRedrive = 10_000
 
 // redrive serves POST /farms/{worker}/dead/redrive.
-func (a *API) redrive(w http.ResponseWriter, r *http.Request) error {
+func (a *API) redrive(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	_, l, err := a.farm(r.Context(), r.PathValue("worker"))
 	if err != nil {
 		return err

@@ -17,11 +17,7 @@ type JobList struct {
 }
 
 // listJobs serves GET /jobs, newest first, of one worker or of all.
-func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	if err := onlyParameters(q, "worker", "after", "limit"); err != nil {
-		return err
-	}
+func (a *API) listJobs(w http.ResponseWriter, r *http.Request, q url.Values) error {
 	limit, err := limitOf(q.Get("limit"), 100, 1000)
 	if err != nil {
 		return err
@@ -71,15 +67,29 @@ func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, list)
 }
 
-// onlyParameters refuses query parameters that are not listed: one that is
-// misspelt must not be ignored.
-func onlyParameters(q url.Values, known ...string) error {
-	for name := range q {
-		if !slices.Contains(known, name) {
-			return bad(name, "there is no such parameter", "use "+strings.Join(known, ", "))
+// parameters reads a query. What cannot be read, is not known or stands twice is
+// refused: nothing that a client asks for is ignored.
+func parameters(raw string, known []string) (url.Values, error) {
+	q := url.Values{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		one, err := url.ParseQuery(pair)
+		if err != nil {
+			name, _, _ := strings.Cut(pair, "=")
+			return nil, bad(name, "the parameter cannot be read: "+clip(err.Error()), "escape what is not a letter, a digit or one of -._~")
+		}
+		for name, values := range one { // at most one
+			switch {
+			case !slices.Contains(known, name) && len(known) == 0:
+				return nil, bad(name, "there is no such parameter", "this call takes none")
+			case !slices.Contains(known, name):
+				return nil, bad(name, "there is no such parameter", "use "+strings.Join(known, ", "))
+			case q.Has(name):
+				return nil, bad(name, "the parameter is given twice", "give it once")
+			}
+			q[name] = values
 		}
 	}
-	return nil
+	return q, nil
 }
 
 func limitOf(v string, standard, most int) (int, error) {
@@ -94,14 +104,14 @@ func limitOf(v string, standard, most int) (int, error) {
 }
 
 // getJob serves GET /jobs/{id}.
-func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
+func (a *API) getJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	return a.showJob(w, r, r.PathValue("id"))
 }
 
 // getRoot serves GET /?job=ID, for clients that cannot send a sub-path; without
 // a job it says who is there.
-func (a *API) getRoot(w http.ResponseWriter, r *http.Request) error {
-	if id := r.URL.Query().Get("job"); id != "" {
+func (a *API) getRoot(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	if id := q.Get("job"); id != "" {
 		return a.showJob(w, r, id)
 	}
 	return reply(w, http.StatusOK, map[string]any{"function": "dispatcher", "durability": a.durable(r.Context())})
@@ -120,7 +130,7 @@ func (a *API) showJob(w http.ResponseWriter, r *http.Request, id string) error {
 }
 
 // closeJob serves POST /jobs/{id}/close.
-func (a *API) closeJob(w http.ResponseWriter, r *http.Request) error {
+func (a *API) closeJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	l, err := a.job(r.PathValue("id"))
 	if err != nil {
 		return err
@@ -133,7 +143,7 @@ func (a *API) closeJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 // cancelJob serves DELETE /jobs/{id}.
-func (a *API) cancelJob(w http.ResponseWriter, r *http.Request) error {
+func (a *API) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	l, err := a.job(r.PathValue("id"))
 	if err != nil {
 		return err

@@ -63,14 +63,7 @@ func fromQuery(q url.Values) (options, error) {
 		if name == paramItems {
 			continue
 		}
-		set, ok := setters[name]
-		if !ok {
-			return o, bad(name, "there is no such option", "use "+strings.Join(names(setters), ", "))
-		}
-		if len(values) != 1 {
-			return o, bad(name, "the option is given twice", "give it once")
-		}
-		if err := set(&o, values[0]); err != nil {
+		if err := setters[name](&o, values[0]); err != nil {
 			return o, err
 		}
 	}
@@ -192,11 +185,13 @@ func duration(name, v string) (time.Duration, error) {
 }
 
 // quote shows a client's text in a message, shortened.
-func quote(s string) string {
+func quote(s string) string { return strconv.Quote(clip(s)) }
+
+func clip(s string) string {
 	if len(s) > 80 {
 		s = s[:80] + "…"
 	}
-	return strconv.Quote(s)
+	return s
 }
 
 // newJob makes the id of a new job of a farm.

@@ -128,6 +128,16 @@ func TestBadRequests(t *testing.T) {
 		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?follow=maybe", "follow", 422},
 		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?order=1", "order", 422},
 		{"/farms/echo/dead?after=x", "after", 422},
+		{"/?jb=1", "jb", 422},
+		{"/?job=%zz", "job", 422},
+		{"/?job=echo~1&job=echo~2", "job", 422},
+		{"/farms?worker=echo", "worker", 422},
+		{"/farms/echo?x", "x", 422},
+		{"/farms/echo?limit=1;after=2", "limit", 422},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV?follow=1", "follow", 422},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?cursor=1&cursor=2", "cursor", 422},
+		{"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/results?a%ck=1", "a%ck", 422},
+		{"/jobs?limit=1&limit=1", "limit", 422},
 	} {
 		if code, p := b.refused("GET", c.path, nil); code != c.status || p.Field != c.field || p.Fix == "" {
 			t.Errorf("GET %s: %d %+v", c.path, code, p)
@@ -140,6 +150,18 @@ func TestBadRequests(t *testing.T) {
 	}
 	if code, p := b.refused("POST", "/farms/echo/dead/redrive", strings.NewReader(`{"refs":["x"]}`)); code != 422 || p.Field != "refs" || p.Fix != "see GET /farms/echo/dead" {
 		t.Errorf("redrive x: %d %+v", code, p)
+	}
+	for _, c := range []struct{ method, path, field string }{
+		{"POST", "/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/close?now=1", "now"},
+		{"DELETE", "/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV?now=1", "now"},
+		{"POST", "/farms/echo/dead/redrive?limit=1", "limit"},
+		{"POST", "/jobs?worker=echo&class=%", "class"},
+		{"POST", "/jobs?worker=echo&worker=echo", "worker"},
+		{"POST", "/jobs?worker=echo&items=1&items=0", "items"},
+	} {
+		if code, p := b.refused(c.method, c.path, strings.NewReader("x")); code != 422 || p.Field != c.field || p.Fix == "" {
+			t.Errorf("%s %s: %d %+v", c.method, c.path, code, p)
+		}
 	}
 	// A client's own words are not sent back at length.
 	long := strings.Repeat("x", 10_000)

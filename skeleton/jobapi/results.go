@@ -24,9 +24,6 @@ type resultsQuery struct {
 }
 
 func readResultsQuery(q url.Values) (rq resultsQuery, err error) {
-	if err := onlyParameters(q, "cursor", "limit", "follow", "ordered", "ack"); err != nil {
-		return rq, err
-	}
 	if rq.Limit, err = limitOf(q.Get("limit"), 1000, 10_000); err != nil {
 		return rq, err
 	}
@@ -49,13 +46,13 @@ func readResultsQuery(q url.Values) (rq resultsQuery, err error) {
 // results serves GET /jobs/{id}/results as newline-delimited JSON: a result a
 // line, then a Trailer. With follow=1 it goes on until the job ends or the time
 // is over. Passing a cursor with ack=1 acknowledges everything before it.
-func (a *API) results(w http.ResponseWriter, r *http.Request) error {
+func (a *API) results(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	ctx, id := r.Context(), r.PathValue("id")
 	l, err := a.job(id)
 	if err != nil {
 		return err
 	}
-	q, err := readResultsQuery(r.URL.Query())
+	q, err := readResultsQuery(query)
 	if err != nil {
 		return err
 	}

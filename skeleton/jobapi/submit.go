@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"time"
 
 	"farmhand/internal/problem"
@@ -21,13 +22,13 @@ const (
 )
 
 // submit serves POST /jobs: a new job.
-func (a *API) submit(w http.ResponseWriter, r *http.Request) error {
-	return a.receive(w, r, "")
+func (a *API) submit(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	return a.receive(w, r, q, "")
 }
 
 // append serves POST /jobs/{id}/tasks.
-func (a *API) append(w http.ResponseWriter, r *http.Request) error {
-	return a.receive(w, r, r.PathValue("id"))
+func (a *API) append(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	return a.receive(w, r, q, r.PathValue("id"))
 }
 
 // submission is one POST on its way into the ledger.
@@ -37,21 +38,22 @@ type submission struct {
 	job   string // of an append; "" = a new job
 	media string
 	o     options
-	body  *meter
-	stage ledger.Stage
-	chunk []skeleton.NewTask
-	bytes int
-	tasks int
+	// single: a JSON body is the body of one task, since the query names the worker.
+	single bool
+	body   *meter
+	stage  ledger.Stage
+	chunk  []skeleton.NewTask
+	bytes  int
+	tasks  int
 }
 
-func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error {
+func (a *API) receive(w http.ResponseWriter, r *http.Request, query url.Values, job string) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return problem.New(http.StatusUnsupportedMediaType, "encoded", "encoded bodies are not taken").At("Content-Encoding", "send the body as it is")
 	}
 	if key := r.Header.Get("Idempotency-Key"); len(key) > skeleton.MaxKey || !plain(key) {
 		return bad("Idempotency-Key", "the key is not valid", fmt.Sprintf("at most %d bytes of text", skeleton.MaxKey))
 	}
-	query := r.URL.Query()
 	o, err := fromQuery(query)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, job string) error 
 	// The body may take longer to come than the server's read timeout: what
 	// counts is that it keeps coming.
 	body := &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
-	s := &submission{api: a, r: r, job: job, o: o}
+	s := &submission{api: a, r: r, job: job, o: o, single: o.worker != ""}
 	s.body = &meter{r: body, ctx: r.Context(), share: &share{budget: a.memory}}
 	r.Body = io.NopCloser(s.body) // the server closes its own
 	defer s.body.share.shrink(0)
@@ -84,8 +86,7 @@ func (s *submission) run(items bool) error {
 	}
 	s.media = media
 	limit := s.api.cfg.MaxBody
-	// With ?worker= a JSON body is the body of one task.
-	if media == "application/json" && s.r.URL.Query().Get("worker") == "" {
+	if media == "application/json" && !s.single {
 		err = decodeJSON(s.r.Body, &s.o, limit, s.begin, s.take)
 	} else if err = s.begin(); err == nil {
 		switch media {
