@@ -2,6 +2,8 @@ package platform
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +13,21 @@ import (
 
 	"farmhand/internal/proc"
 )
+
+// Sweep ends what a platform that was killed has left behind on a state folder,
+// and removes its replicas' folders, in which there are copies of secrets. The
+// next start does the same. It refuses while a platform runs there.
+func Sweep(dir string, log *slog.Logger) error {
+	s, err := openState(dir)
+	if err != nil {
+		return err
+	}
+	s.endLeftovers(log)
+	if entries, err := os.ReadDir(s.path("run")); err == nil && len(entries) > 0 {
+		return errors.Join(fmt.Errorf("state folder: %s is not empty yet", s.path("run")), s.close())
+	}
+	return s.close()
+}
 
 // endLeftovers ends what an earlier platform on this state folder left behind
 // and empties run/. A process is ours when number, start time and boot are as

@@ -122,6 +122,52 @@ func TestKilledPlatform(t *testing.T) {
 	}
 }
 
+// Sweeping after a kill leaves neither a process nor a copy of a secret.
+func TestSweep(t *testing.T) {
+	c := config(t)
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		c.Redis = "auto"
+	}
+	cmd := remote(t, c)
+	b := attach(t, running(t, c.State))
+	d := function("echo")
+	d.Secrets = []string{"farmhand-token"}
+	b.deploy(d)
+	grandchild, err := strconv.Atoi(b.call("echo/spawn").body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := platform.Sweep(c.State, c.Log); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("sweeping a platform that runs: %v", err)
+	}
+	if a := b.call("echo"); a.status != 200 {
+		t.Errorf("after a refused sweep: %+v", a)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	copies := func() (n int) {
+		list, err := filepath.Glob(filepath.Join(c.State, "run", "*", "secrets", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	if n := copies(); n != 1 {
+		t.Errorf("%d copies of the secret before", n)
+	}
+	for range 2 { // twice is fine
+		if err := platform.Sweep(c.State, c.Log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone(t, grandchild)
+	if entries, err := os.ReadDir(filepath.Join(c.State, "run")); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
 // A redis-server that dies comes back on the same port with the same data.
 func TestKilledRedis(t *testing.T) {
 	needRedis(t)
