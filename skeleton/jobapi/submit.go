@@ -64,9 +64,9 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, query url.Values, 
 			return err
 		}
 	}
-	// The body may take longer to come than the server's read timeout: what
-	// counts is that it keeps coming.
-	body := &progressReader{r: r.Body, extend: http.NewResponseController(w).SetReadDeadline, now: a.cfg.Now}
+	// The body may take longer to come than the server's timeouts: what counts is
+	// that it keeps coming.
+	body := &progressReader{r: r.Body, conn: http.NewResponseController(w)}
 	s := &submission{api: a, r: r, job: job, o: o, single: o.worker != ""}
 	s.body = &meter{r: body, ctx: r.Context(), share: &share{budget: a.memory}}
 	r.Body = io.NopCloser(s.body) // the server closes its own
@@ -196,24 +196,39 @@ func (s *submission) abort() {
 	}
 }
 
-// silence is how long a body may pause.
-const silence = 60 * time.Second
+// silence is how long a body may pause: less than the gateway waits for an
+// answer (60 s), so that the client is told.
+const silence = 30 * time.Second
 
-// progressReader moves the read deadline on as long as bytes come.
+// progressReader moves the connection's deadlines on as long as bytes come: the
+// one to read, and the one to write the answer when the body is here. Both are
+// of the real clock.
 type progressReader struct {
-	r      interface{ Read([]byte) (int, error) }
-	extend func(time.Time) error
-	now    func() time.Time
-	until  time.Time
+	r     io.Reader
+	conn  *http.ResponseController
+	begun bool
 }
 
 // Read implements io.Reader.
 func (p *progressReader) Read(b []byte) (int, error) {
-	if now := p.now(); now.After(p.until.Add(-silence / 2)) {
-		p.until = now.Add(silence)
-		if err := p.extend(p.until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if !p.begun {
+		p.begun = true
+		if err := p.extend(); err != nil {
 			return 0, err
 		}
 	}
-	return p.r.Read(b)
+	n, err := p.r.Read(b)
+	if n > 0 && err == nil {
+		err = p.extend()
+	}
+	return n, err
+}
+
+func (p *progressReader) extend() error {
+	now := time.Now()
+	err := errors.Join(p.conn.SetReadDeadline(now.Add(silence)), p.conn.SetWriteDeadline(now.Add(silence+writeTime)))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // a test without a connection
+	}
+	return err
 }

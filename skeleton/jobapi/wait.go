@@ -33,7 +33,8 @@ type Links struct {
 // commit makes the submission visible and answers.
 func (s *submission) commit(w http.ResponseWriter) error {
 	// The whole body is here: from now on the client's going away is no reason
-	// to leave it undecided.
+	// to leave it undecided, nor is the server's time a reason not to answer.
+	hold(w, 0)
 	ctx := context.WithoutCancel(s.r.Context())
 	receipt, err := s.stage.Commit(ctx)
 	s.body.share.shrink(0) // the bodies are gone; the answer may be held for long
@@ -57,6 +58,7 @@ func (s *submission) commit(w http.ResponseWriter) error {
 			status = http.StatusOK
 		}
 	}
+	hold(w, 0)
 	w.Header().Set("Location", s.location(id))
 	return reply(w, status, answer)
 }
