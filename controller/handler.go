@@ -96,7 +96,7 @@ func (c *Controller) patch(w http.ResponseWriter, r *http.Request) {
 	var bad *BadSetting
 	switch {
 	case errors.As(err, &bad):
-		problem.Write(w, problem.New(http.StatusUnprocessableEntity, "invalid-setting", bad.Error()).At(bad.Field, bad.Want))
+		problem.Write(w, problem.New(http.StatusUnprocessableEntity, "invalid-setting", bad.Error()).At(bad.Field, bad.Fix))
 	case err != nil:
 		c.unavailable(w, err)
 	default:

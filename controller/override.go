@@ -61,9 +61,10 @@ func refused(w Worker, next Overrides, changes map[string]*string) error {
 		before[p] = true
 	}
 	for _, p := range settle(w, next).Problems {
-		name, want, _ := strings.Cut(p, ": ")
+		name, what, _ := strings.Cut(p, ": ")
+		detail, fix, _ := strings.Cut(what, ": ") // "X is not valid: want Y"
 		if _, changed := changes[strings.TrimPrefix(name, "farmhand.")]; changed || !before[p] {
-			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Want: want}
+			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Detail: detail, Fix: fix}
 		}
 	}
 	return nil

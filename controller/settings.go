@@ -141,7 +141,7 @@ func (o Overrides) patch(changes map[string]*string, until time.Time) (Overrides
 	for name, value := range changes {
 		name = strings.TrimPrefix(name, "farmhand.")
 		if _, ok := known[name]; !ok {
-			return nil, &BadSetting{Field: name, Want: "one of " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+			return nil, &BadSetting{Field: name, Detail: "there is no such setting", Fix: "use one of " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
 		}
 		if value == nil {
 			delete(out, name)
@@ -154,8 +154,9 @@ func (o Overrides) patch(changes map[string]*string, until time.Time) (Overrides
 
 // BadSetting is an override that cannot hold.
 type BadSetting struct {
-	Field string
-	Want  string
+	Field  string
+	Detail string
+	Fix    string
 }
 
-func (e *BadSetting) Error() string { return e.Field + ": want " + e.Want }
+func (e *BadSetting) Error() string { return e.Field + ": " + e.Detail }
