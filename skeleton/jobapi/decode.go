@@ -109,7 +109,7 @@ func decodeJSON(body io.Reader, o *options, limit int, begin func() error, take 
 		if err != nil {
 			return err
 		}
-		return setters[name](o, text)
+		return o.set(name, text)
 	})
 	if err != nil {
 		return err

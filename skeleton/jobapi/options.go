@@ -24,6 +24,7 @@ type options struct {
 	open     bool
 	callback string
 	wait     time.Duration
+	given    map[string]bool // by name
 }
 
 // bad is a problem with a field.
@@ -53,6 +54,28 @@ var setters = map[string]setter{
 	},
 }
 
+// set takes the text of an option that is known.
+func (o *options) set(name, v string) error {
+	if o.given == nil {
+		o.given = map[string]bool{}
+	}
+	o.given[name] = true
+	return setters[name](o, v)
+}
+
+// ofJob refuses options that a job has had since its first submission.
+func (o *options) ofJob() error {
+	for _, name := range []string{"ordered", "callback"} {
+		if o.given[name] {
+			return bad(name, "it is of the whole job and cannot be changed by appending", "give it with the first submission of the job")
+		}
+	}
+	if o.given["open"] && !o.open {
+		return bad("open", "appending does not close the job", "POST /jobs/{id}/close when everything is appended")
+	}
+	return nil
+}
+
 // only in the query: how the body is to be read.
 const paramItems = "items"
 
@@ -63,7 +86,7 @@ func fromQuery(q url.Values) (options, error) {
 		if name == paramItems {
 			continue
 		}
-		if err := setters[name](&o, values[0]); err != nil {
+		if err := o.set(name, values[0]); err != nil {
 			return o, err
 		}
 	}

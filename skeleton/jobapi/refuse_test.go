@@ -81,6 +81,12 @@ func TestBadRequests(t *testing.T) {
 		"form without a boundary":  {"/jobs?worker=echo", "multipart/form-data", "x", 400, "Content-Type", 0, 0},
 		"truncated form":           {"/jobs?worker=echo", "multipart/form-data; boundary=b", "--b\r\nContent-Type: a/b\r\n\r\nx", 400, "part", 0, 1},
 		"append to a bad id":       {"/jobs/nonsense/tasks", lines, "1\n", 404, "job", 0, 0},
+		"items as JSON":            {"/jobs?items=1", doc, `{"worker":"echo","tasks":[{"body":1}]}`, 422, "items", 0, 0},
+		"items as one JSON":        {"/jobs?worker=echo&items=1", doc, `{"body":1}`, 422, "items", 0, 0},
+		"items as a form":          {"/jobs?worker=echo&items=1", "multipart/form-data; boundary=b", "--b\r\n\r\n1\r\n--b--", 422, "items", 0, 0},
+		"append and order":         {"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/tasks?ordered=true", lines, "1\n", 422, "ordered", 0, 0},
+		"append and call back":     {"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/tasks", doc, `{"callback":"http://x/","tasks":[1]}`, 422, "callback", 0, 0},
+		"append and close":         {"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/tasks", doc, `{"open":false,"tasks":[1]}`, 422, "open", 0, 0},
 		"append to no job":         {"/jobs/echo~01ARZ3NDEKTSV4RRFFQ69G5FAV/tasks", lines, "1\n", 404, "job", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

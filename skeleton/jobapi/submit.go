@@ -86,13 +86,17 @@ func (s *submission) run(items bool) error {
 	}
 	s.media = media
 	limit := s.api.cfg.MaxBody
+	lines := media == "application/x-ndjson" || media == "application/ndjson" || media == "application/jsonl"
+	if items && !lines {
+		return bad(paramItems, "only the lines of an NDJSON body can be items by this parameter", `send them as application/x-ndjson, or as a JSON document: {"worker": "thumbnail", "items": […]}`)
+	}
 	if media == "application/json" && !s.single {
 		err = decodeJSON(s.r.Body, &s.o, limit, s.begin, s.take)
 	} else if err = s.begin(); err == nil {
-		switch media {
-		case "application/x-ndjson", "application/ndjson", "application/jsonl":
+		switch {
+		case lines:
 			err = decodeLines(s.r.Body, s.o, items, limit, s.take)
-		case "multipart/form-data":
+		case media == "multipart/form-data":
 			err = decodeParts(s.r, s.o, limit, s.take)
 		default:
 			err = decodeOne(s.r, s.o, limit, s.take)
@@ -120,6 +124,9 @@ func (s *submission) begin() error {
 		}
 		if farm != "" && farm != name {
 			return bad("worker", "the job belongs to "+quote(name), "leave worker out when appending")
+		}
+		if err := s.o.ofJob(); err != nil {
+			return err
 		}
 		farm = name
 		sub.Append = true
