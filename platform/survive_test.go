@@ -321,11 +321,23 @@ func TestRestoreLater(t *testing.T) {
 
 // Files with secrets are nobody else's to read, and no log has one.
 func TestSecretsStaySecret(t *testing.T) {
-	b := start(t)
+	var said log
+	debug := func(c *platformConfig) { c.Log = said.logger() }
+	b := start(t, debug, func(c *platformConfig) {
+		if _, err := exec.LookPath("redis-server"); err == nil {
+			c.Redis = "auto"
+		}
+	})
+	mine := filepath.Join(b.config.State, "secrets", "mine")
+	if err := os.WriteFile(mine, []byte("a secret of the user's own"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	d := function("echo")
-	d.Secrets = []string{"farmhand-token"}
+	(*d.Labels)["com.openfaas.scale.max"] = "1"
+	d.Secrets = []string{"farmhand-token", "farmhand-redis", "basic-auth-password", "mine"}
 	b.deploy(d)
-	for _, name := range []string{"credentials/basic-auth-user", "credentials/basic-auth-password", "secrets/farmhand-token", "secrets/farmhand-redis", "redis.url", "functions.json", "run/platform.json"} {
+	names := []string{"credentials/basic-auth-user", "credentials/basic-auth-password", "secrets/farmhand-token", "secrets/farmhand-redis", "redis.url", "functions.json", "run/platform.json"}
+	for _, name := range names {
 		st, err := os.Stat(filepath.Join(b.config.State, name))
 		if err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, st.Mode(), err)
@@ -338,6 +350,57 @@ func TestSecretsStaySecret(t *testing.T) {
 	token, err := b.Token()
 	if err != nil || len(token) < 20 {
 		t.Errorf("token of %d characters, %v", len(token), err)
+	}
+	secrets := []string{token, "a secret of the user's own"}
+	for _, name := range []string{"credentials/basic-auth-password", "secrets/farmhand-redis"} {
+		raw, err := os.ReadFile(filepath.Join(b.config.State, name))
+		if err != nil || len(raw) < 20 {
+			t.Fatalf("%s: %d bytes, %v", name, len(raw), err)
+		}
+		secrets = append(secrets, string(raw))
+	}
+	// Much of what can be logged: calls that end well and badly, refusals, lost
+	// replicas and a lost Redis, a second start.
+	b.call("echo", "Authorization", "Bearer "+token)
+	b.call("echo/crash", "Authorization", "Bearer "+token)
+	b.raw("POST /function/echo\nAuthorization: Bearer " + token + "\nTransfer-Encoding: chunked\n\nzz\n")
+	b.system("POST", "/system/functions", deployment(types.FunctionDeployment{Service: "a", Image: "i", Secrets: []string{"nosuch"}}))
+	b.system("POST", "/system/scale-function/echo", `{"replicas":2}`)
+	if b.config.Redis == "auto" {
+		r := b.redis(t)
+		pid := redisPid(t, r)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "Redis is back", func() bool { return r.Ping(t.Context()).Err() == nil })
+	}
+	b.stop()
+	if err := os.Remove(mine); err != nil { // so that the function cannot be restored
+		t.Fatal(err)
+	}
+	again := start(t, debug, func(c *platformConfig) { c.State, c.Redis = b.config.State, b.config.Redis })
+	again.stop()
+	logs := map[string]string{"the platform": said.String()}
+	files, err := filepath.Glob(filepath.Join(b.config.State, "logs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs[file] = string(raw)
+	}
+	if !strings.Contains(logs["the platform"], "cannot be restored") || !strings.Contains(logs["the platform"], "clamped") {
+		t.Errorf("the log does not tell what happened:\n%s", logs["the platform"])
+	}
+	for name, text := range logs {
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("a secret is in the log of %s", name)
+			}
+		}
 	}
 }
 
