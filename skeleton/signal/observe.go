@@ -40,15 +40,16 @@ func Gauge(o *policy.Observation, g *ledger.Gauges) {
 
 // Observe fills in what the Series has measured: Age, StartupLag, the windows,
 // Service, the levels, PeakLoad. It reads At (by the ledger's clock), Interval,
-// Slots, Ready, the gauges Running and RunningAge, and the prior in Service. It may be called as often as decisions are made: once per interval it
-// looks for a change of level.
+// Slots, Ready, the gauges Running and RunningAge, and the prior in Service. It
+// may be called as often as decisions are made: it looks for a change of level
+// once per interval.
 func (s *Series) Observe(o *policy.Observation) {
 	at := o.At.UnixMicro()
 	o.Age = policy.Unknown
 	if !s.last.At.IsZero() {
 		o.Age = policy.Maybe(seconds(at - s.last.At.UnixMicro()))
 	}
-	s.state.Startup.ready(at, o.Ready)
+	s.state.Startup.ready(at, o.Ready, o.Interval)
 	o.StartupLag = s.state.Startup.lag()
 
 	short, long := policy.Windows(o.Interval)

@@ -64,6 +64,9 @@ func (s *Series) Since() int64 { return s.since }
 // clock went back, all is forgotten but the state, and not read again: counters
 // of before and after do not belong together.
 func (s *Series) Add(r *Reading) {
+	if r.Now.IsZero() { // nothing was read
+		return
+	}
 	if r.Now.Before(s.last.At) {
 		s.forget(r.Now.UnixMicro())
 	}

@@ -29,6 +29,7 @@ type startup struct {
 	Mean  float64 `json:"mean,omitempty"` // seconds
 	N     int     `json:"n,omitempty"`    // replicas measured; 0 = none yet
 	Ready int     `json:"ready"`          // at the last observation
+	Seen  micros  `json:"seen,omitempty"` // when that was
 	Asked []asked `json:"asked,omitempty"`
 }
 
@@ -63,15 +64,17 @@ func (s *Series) Scaled(at time.Time, before, after int) {
 }
 
 // ready notes how many replicas are ready. New ones are taken to be those that
-// were asked for first.
-func (u *startup) ready(at micros, n int) {
+// were asked for first. Where nobody looked for a while it is not known how long
+// they took.
+func (u *startup) ready(at micros, n int, interval float64) {
+	looking := at-u.Seen <= micros(max(10, 2*interval)*1e6)
 	more := n - u.Ready
-	u.Ready = n
+	u.Ready, u.Seen = n, at
 	for more > 0 && len(u.Asked) > 0 {
 		first := &u.Asked[0]
 		k := min(more, first.N)
 		more -= k
-		if lag := at - first.At; lag >= 0 && lag < kept { // else the clock was set, or it was never meant to come
+		if lag := at - first.At; looking && 0 <= lag && lag < kept { // else the clock was set, or it came for another reason
 			for range k {
 				u.N++
 				u.Mean += (seconds(lag) - u.Mean) / float64(min(u.N, lagMemory))

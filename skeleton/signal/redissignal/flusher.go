@@ -40,6 +40,14 @@ type Flusher struct {
 
 // Start begins to flush. The Flusher runs until Stop.
 func Start(cfg Config) (*Flusher, error) {
+	f, err := newFlusher(cfg)
+	if err == nil {
+		go f.run()
+	}
+	return f, err
+}
+
+func newFlusher(cfg Config) (*Flusher, error) {
 	if cfg.Store == nil || cfg.Recorder == nil {
 		return nil, errors.New("redissignal: Store and Recorder are needed")
 	}
@@ -49,9 +57,7 @@ func Start(cfg Config) (*Flusher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Flusher{cfg: cfg, stop: make(chan struct{}), done: make(chan struct{}), pending: signal.Deltas{}}
-	go f.run()
-	return f, nil
+	return &Flusher{cfg: cfg, stop: make(chan struct{}), done: make(chan struct{}), pending: signal.Deltas{}}, nil
 }
 
 // Stop ends the flushing, after a last flush. It returns when that is done, or

@@ -1,9 +1,9 @@
 // Package redissignal keeps the seconds of every farm in Redis, for 15 minutes.
 //
 // Each dispatcher adds what it counted to the farm's bucket of the second, by
-// Redis TIME: histograms merge bin by bin inside Redis, and the ledger's counters
-// are read in the same script, so a bucket is consistent however many dispatchers
-// there are. Buckets expire by themselves: they are no tasks.
+// Redis TIME, as one short string: bin by bin it would be hundreds of commands.
+// Readers merge. The ledger's counters are read in the same script. Buckets
+// expire by themselves: they are no tasks.
 package redissignal
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/go-redis/v9"
 
 	"farmhand/skeleton/signal"
@@ -58,9 +59,14 @@ func New(rdb redis.UniversalClient, o Options) *Store {
 // leaves tallies in d that were stored: they may count twice, which is rare and
 // harmless, as the ledger's counters are not among them.)
 func (s *Store) Flush(ctx context.Context, d signal.Deltas) error {
+	name := ulid.Make().String()
 	calls := make(map[string][]any, len(d))
 	for farm, t := range d {
-		calls[farm] = encode(make([]any, 0, 64), s.shift().Microseconds(), keep, t)
+		tally, err := encode(t)
+		if err != nil {
+			return fmt.Errorf("redissignal: %s: %w", farm, err)
+		}
+		calls[farm] = []any{s.shift().Microseconds(), keep, name, tally}
 	}
 	return s.each(ctx, scriptFlush, calls, func(farm string, _ *redis.Cmd) error {
 		delete(d, farm)
@@ -78,11 +84,14 @@ func (s *Store) Read(ctx context.Context, since map[string]int64) (map[string]si
 	}
 	readings := make(map[string]signal.Reading, len(since))
 	err := s.each(ctx, scriptRead, calls, func(farm string, cmd *redis.Cmd) error {
-		answer, err := cmd.StringSlice()
+		answer, err := cmd.Slice()
 		if err != nil {
 			return err
 		}
-		readings[farm], err = decode(answer)
+		r, err := decode(answer)
+		if err == nil {
+			readings[farm] = r
+		}
 		return err
 	})
 	return readings, err

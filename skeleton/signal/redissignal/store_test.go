@@ -23,7 +23,10 @@ import (
 	"farmhand/skeleton/signal/redissignal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The client of Redis rests a second between two attempts to dial, closed or not.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 const farm = "w"
 

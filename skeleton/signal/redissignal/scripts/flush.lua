@@ -3,14 +3,12 @@
 --
 -- KEYS[1]  the farm's prefix, farmhand:{FARM}:
 -- ARGV  1 microseconds to add to TIME, 2 for how many seconds a bucket is kept,
---       3… pairs of field and value
+--       3 name of this flush, 4 the binary form of its tally ('' = nothing)
 --
 -- sec:SECOND  hash, the bucket:
---   n          the ledger's counters at the last flush: µs,submitted,waiting,
---              leased,delayed,done,dead,cancelled,timed,late,lapsed
---   s y f l    starts, busy answers, failed, lost
---   w0 v0 j0 … bins of wait, service, sojourn
---   w+ v+ j+   their sums of seconds; w* v* j* sums of squares; w^ v^ j^ maxima
+--   n      the ledger's counters at the last flush: µs,submitted,waiting,leased,
+--          delayed,done,dead,cancelled,timed,late,lapsed
+--   FLUSH  the tally of a flush; the second's tally is what they merge to
 local P = KEYS[1]
 local T = redis.call('TIME')
 local now = T[1] * 1000000 + T[2] + ARGV[1]
@@ -24,16 +22,6 @@ local n = redis.call('HMGET', P .. 'n', 'submitted', 'waiting', 'leased', 'delay
   'timed', 'late', 'lapsed')
 for i = 1, 10 do n[i] = n[i] or '0' end
 redis.call('HSET', key, 'n', string.format('%.0f', now) .. ',' .. table.concat(n, ','))
-for i = 3, #ARGV, 2 do
-  local field, value = ARGV[i], ARGV[i + 1]
-  local kind = string.sub(field, -1)
-  if kind == '^' then
-    if tonumber(value) > tonumber(redis.call('HGET', key, field) or 0) then redis.call('HSET', key, field, value) end
-  elseif kind == '+' or kind == '*' then
-    redis.call('HINCRBYFLOAT', key, field, value)
-  else
-    redis.call('HINCRBY', key, field, value)
-  end
-end
+if ARGV[4] ~= '' then redis.call('HSET', key, ARGV[3], ARGV[4]) end
 redis.call('EXPIRE', key, ARGV[2])
 return 0
