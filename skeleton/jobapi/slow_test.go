@@ -8,9 +8,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"farmhand/internal/fn"
 )
 
 // onPipe serves one connection in memory, with the timeouts of a function, and
@@ -107,4 +110,30 @@ func TestSilentUploadIsRefused(t *testing.T) {
 			t.Errorf("%+v %v", g, err)
 		}
 	})
+}
+
+// Who has no token cannot hold a connection by a body that does not come; who
+// has one may take the time that any body may.
+func TestGuardWaitsForTheTokenless(t *testing.T) {
+	for auth, want := range map[string]struct {
+		code  int
+		after time.Duration
+	}{"": {401, scheduleTime}, "Authorization: Bearer s3cret\r\n": {200, 20 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			a, _ := inside(t, Config{})
+			c := onPipe(t, a.Guard(func(next http.Handler) http.Handler { return fn.RequireToken("s3cret", next) }))
+			begin := time.Now()
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n", auth)
+				time.Sleep(20 * time.Second) // of the bubble's clock
+				_, _ = io.WriteString(c, "0\r\n\r\n")
+			})
+			if code, body := answer(t, c); code != want.code || time.Since(begin) != want.after {
+				t.Errorf("%q: %d after %s: %s", auth, code, time.Since(begin), body)
+			}
+			_ = c.Close()
+			ended.Wait()
+		})
+	}
 }
