@@ -15,7 +15,7 @@ import (
 
 func benchCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
-	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd())
+	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd(), benchControllerCmd())
 	return cmd
 }
 
@@ -96,6 +96,31 @@ func benchFootprintCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&c.Images, "images", c.Images, "images streamed; 0 leaves them out")
 	f.IntVar(&c.Bytes, "image-bytes", c.Bytes, "size of an image, about")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func benchControllerCmd() *cobra.Command {
+	c := bench.ControlConfig{Tick: 200, Farms: 1000, Loop: time.Minute, Idle: 20 * time.Second, Runs: 5}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "controller", Short: "A tick over many farms, how late ticks are, and the processor at rest", Args: exactly(),
+		Example: "  farmhand bench controller --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			r, err := bench.Control(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, r, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.Tick, "tick-farms", c.Tick, "farms of the timed tick")
+	f.IntVar(&c.Farms, "farms", c.Farms, "farms of the loop")
+	f.DurationVar(&c.Loop, "loop", c.Loop, "how long the loop runs")
+	f.IntVar(&c.Runs, "runs", c.Runs, "counted ticks")
+	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
