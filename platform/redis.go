@@ -123,7 +123,11 @@ func givenRedis(ctx context.Context, raw string) (*redisStore, error) {
 	if err := ping(ctx, c); err != nil {
 		return nil, fmt.Errorf("redis at %s: %w", o.Addr, err)
 	}
-	r := &redisStore{kind: "given", url: u, durability: askDurability(ctx, c), stop: func(context.Context) {}}
+	durability, err := askDurability(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("redis at %s: %w", o.Addr, err)
+	}
+	r := &redisStore{kind: "given", url: u, durability: durability, stop: func(context.Context) {}}
 	r.password, _ = u.User.Password()
 	return r, nil
 }
@@ -139,25 +143,23 @@ func ping(ctx context.Context, c *redis.Client) error {
 	return c.Ping(ctx).Err()
 }
 
-// askDurability reads it from the server; what it does not tell counts as
-// memory.
-func askDurability(ctx context.Context, c *redis.Client) Durability {
-	get := func(name string) string {
-		m, err := c.ConfigGet(ctx, name).Result()
-		if err != nil {
-			return ""
-		}
-		return m[name]
+// askDurability reads it from the server by the ledger's rule, so that up says
+// what the answers of POST /jobs will: where CONFIG is forbidden, an append-only
+// file counts as synced every second. A server that does not tell of its
+// persistence counts as memory.
+func askDurability(ctx context.Context, c *redis.Client) (Durability, error) {
+	info, err := c.Info(ctx, "persistence").Result()
+	var refused redis.Error
+	if err != nil && !errors.As(err, &refused) {
+		return "", err
 	}
-	switch {
-	case get("appendonly") != "yes":
-		return InMemory
-	case get("appendfsync") == "always":
-		return OnDisk
-	case get("appendfsync") == "everysec":
-		return InProcess
+	if !strings.Contains(info, "aof_enabled:1") {
+		return InMemory, nil
 	}
-	return InMemory
+	if m, err := c.ConfigGet(ctx, "appendfsync").Result(); err == nil && m["appendfsync"] == "always" {
+		return OnDisk, nil
+	}
+	return InProcess, nil
 }
 
 // localURL is the address of a Redis of ours.
