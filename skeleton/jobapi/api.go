@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"farmhand/internal/problem"
@@ -70,11 +69,8 @@ type API struct {
 	closing context.Context
 	close   context.CancelFunc
 
-	memory *budget
-
-	mu         sync.Mutex
-	durability string    // guarded by mu
-	asked      time.Time // when the durability was read; guarded by mu
+	memory  *budget
+	durable durability
 }
 
 // New makes the API.
@@ -107,7 +103,8 @@ func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{cfg: cfg, mux: http.NewServeMux(), memory: &budget{total: int64(cfg.Memory), wait: cfg.MemoryWait}}
+	a := &API{cfg: cfg, mux: http.NewServeMux(), memory: &budget{total: int64(cfg.Memory), wait: cfg.MemoryWait},
+		durable: durability{read: cfg.Store.Durability, now: cfg.Now}}
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.routes()
 	return a
@@ -268,18 +265,4 @@ func (a *API) job(id string) (ledger.Ledger, error) {
 		return nil, problem.New(http.StatusNotFound, "bad-job", quote(id)+" is no job id").At("job", "job ids look like thumbnail~01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	}
 	return a.cfg.Store.Farm(farm), nil
-}
-
-// durable says how well a write is kept; the answer holds for ten seconds.
-func (a *API) durable(ctx context.Context) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.durability == "" || a.cfg.Now().Sub(a.asked) > 10*time.Second {
-		d, err := a.cfg.Store.Durability(ctx)
-		if err != nil {
-			return "unknown"
-		}
-		a.durability, a.asked = d, a.cfg.Now()
-	}
-	return a.durability
 }

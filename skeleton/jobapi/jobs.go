@@ -114,7 +114,7 @@ func (a *API) getRoot(w http.ResponseWriter, r *http.Request, q url.Values) erro
 	if id := q.Get("job"); id != "" {
 		return a.showJob(w, r, id)
 	}
-	return reply(w, http.StatusOK, map[string]any{"function": "dispatcher", "durability": a.durable(r.Context())})
+	return reply(w, http.StatusOK, map[string]any{"function": "dispatcher", "durability": a.durable.get(r.Context())})
 }
 
 func (a *API) showJob(w http.ResponseWriter, r *http.Request, id string) error {

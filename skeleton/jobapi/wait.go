@@ -47,7 +47,7 @@ func (s *submission) commit(w http.ResponseWriter) error {
 	}
 	id := receipt.Job.ID
 	answer := Submitted{Job: s.api.view(receipt.Job), First: receipt.First, Tasks: receipt.Tasks, Duplicates: receipt.Duplicates,
-		Repeated: receipt.Repeated, Durability: s.api.durable(ctx), Links: Links{Job: "jobs/" + id, Results: "jobs/" + id + "/results"}}
+		Repeated: receipt.Repeated, Durability: s.api.durable.get(ctx), Links: Links{Job: "jobs/" + id, Results: "jobs/" + id + "/results"}}
 	status := http.StatusCreated
 	if receipt.Repeated {
 		status = http.StatusOK
