@@ -89,7 +89,7 @@ func (s *redisServer) start(ctx context.Context) error {
 		return fmt.Errorf("redis: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.file, "-")
+	cmd := exec.Command("/bin/sh", "-c", `umask 077 && exec "$0" -`, s.file) // its files hold all jobs
 	cmd.Dir = s.p.state.path("redis")
 	cmd.Env = []string{"PATH=" + functionPath, "HOME=" + cmd.Dir}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, log, log

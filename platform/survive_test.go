@@ -199,6 +199,35 @@ func TestKilledRedis(t *testing.T) {
 	}
 }
 
+// What Redis keeps is nobody else's to read, wherever it may be moved.
+func TestRedisFiles(t *testing.T) {
+	needRedis(t)
+	b := start(t, func(c *platformConfig) { c.Redis = "auto" })
+	if err := b.redis(t).Set(t.Context(), "kept", "yes", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err := filepath.WalkDir(filepath.Join(b.config.State, "redis"), func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if st.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v", path, st.Mode())
+		}
+		if st.Mode().IsRegular() {
+			files++
+		}
+		return nil
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
 func TestGivenRedis(t *testing.T) {
 	needRedis(t)
 	first := start(t, func(c *platformConfig) { c.Redis = "auto" })
