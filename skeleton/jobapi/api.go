@@ -71,6 +71,7 @@ type API struct {
 
 	memory  *budget
 	durable durability
+	ids     *ids
 }
 
 // New makes the API.
@@ -104,7 +105,7 @@ func New(cfg Config) *API {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &API{cfg: cfg, mux: http.NewServeMux(), memory: &budget{total: int64(cfg.Memory), wait: cfg.MemoryWait},
-		durable: durability{read: cfg.Store.Durability, now: cfg.Now}}
+		durable: durability{read: cfg.Store.Durability, now: cfg.Now}, ids: newIDs(cfg.Now)}
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.routes()
 	return a

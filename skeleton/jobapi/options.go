@@ -217,9 +217,6 @@ func clip(s string) string {
 	return s
 }
 
-// newJob makes the id of a new job of a farm.
-func newJob(farm string) string { return farm + "~" + ulid.Make().String() }
-
 // splitJob takes FARM~ULID apart.
 func splitJob(id string) (farm string, ok bool) {
 	farm, unit, found := strings.Cut(id, "~")

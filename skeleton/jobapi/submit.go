@@ -148,7 +148,9 @@ func (s *submission) begin() error {
 		return err
 	}
 	if s.job == "" {
-		s.job = newJob(f.Name)
+		if s.job, err = s.api.ids.next(f.Name); err != nil {
+			return err
+		}
 	} else if _, err := l.Job(ctx, s.job); err != nil {
 		return err
 	}
