@@ -185,7 +185,9 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 	}
 	w.until = until
 	if w.tick {
-		if w.next = w.next.Add(w.eff.Interval); !w.next.After(now) {
+		// An interval after it was due, but no later than an interval from now: it
+		// may have been woken before.
+		if w.next = w.next.Add(w.eff.Interval); !w.next.After(now) || w.next.After(now.Add(w.eff.Interval)) {
 			w.next = now.Add(w.eff.Interval)
 		}
 		w.ticked = now

@@ -1,0 +1,117 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+)
+
+const interval = 2 * time.Second // of a farm that says nothing
+
+// phases are moments between two ticks.
+func phases(t *testing.T, test func(t *testing.T, phase time.Duration)) {
+	for phase := 50 * time.Millisecond; phase < interval; phase += 270 * time.Millisecond {
+		t.Run(phase.String(), func(t *testing.T) { test(t, phase) })
+	}
+}
+
+// From a burst's first task to the scale call it takes one interval at most.
+func TestBurst(t *testing.T) {
+	phases(t, func(t *testing.T, phase time.Duration) {
+		in(t, func(t *testing.T, w *world) {
+			w.platform.add("f", 1, "deadline", "2s", "service", "400ms", "max", "20")
+			w.start("A")
+			w.after(5*interval + phase)
+			w.platform.made()
+			began := time.Now()
+			w.submit("f", 1000)
+			w.after(interval + 300*time.Millisecond)
+			calls := w.platform.made()
+			if len(calls) != 1 || calls[0].n != 20 {
+				t.Fatalf("calls %v", calls)
+			}
+			t.Logf("scaled after %s", calls[0].at.Sub(began))
+		})
+	})
+}
+
+// At zero nobody waits for a tick: the ledger's event wakes the controller.
+func TestBurstFromZero(t *testing.T) {
+	phases(t, func(t *testing.T, phase time.Duration) {
+		in(t, func(t *testing.T, w *world) {
+			w.platform.add("f", 0, "min", "0", "max", "20")
+			w.start("A")
+			w.after(5*interval + phase)
+			began := time.Now()
+			w.submit("f", 10)
+			w.after(300 * time.Millisecond)
+			calls := w.platform.made()
+			if len(calls) == 0 || calls[0].n == 0 {
+				t.Fatalf("calls %v", calls)
+			}
+			t.Logf("scaled after %s", calls[0].at.Sub(began))
+		})
+	})
+}
+
+// However often a farm is woken, its next tick comes within an interval of the
+// last, and it is not decided more often than every quarter of a second.
+func TestWakesPutNoTickOff(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("f", 0, "min", "0", "max", "3").startup = 4 * time.Second
+		c := w.start("A")
+		w.after(5 * interval)
+		stop := w.stream("f", 1)
+		w.after(6 * time.Second) // woken again and again while the replica starts
+		stop()
+		w.override(c, "f", "target", "0.9") // wakes as well
+		w.after(8 * interval)
+		list := w.log.of(t, "f")
+		for i := 1; i < len(list); i++ {
+			if gap := list[i].At.Sub(list[i-1].At); gap > interval+10*time.Millisecond || gap < 250*time.Millisecond {
+				t.Errorf("%s between two ticks", gap)
+			}
+		}
+		last := list[len(list)-1]
+		if gap := w.now().Sub(last.At); gap > interval {
+			t.Errorf("the last tick was %s ago", gap)
+		}
+		if last.Observation.Target != 0.9 {
+			t.Error("the override did not take")
+		}
+	})
+}
+
+// A farm whose lag is long is looked at every second, so that what is ready is
+// published soon; ticks stay as they are.
+func TestReadyIsPublishedWithinASecond(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.platform.add("f", 1, "interval", "30s", "policy", "static:n=3")
+		f.startup = 7500 * time.Millisecond
+		w.start("A")
+		w.after(20 * time.Second)
+		ready := w.platform.made()[0].at.Add(f.startup)
+		for _, p := range w.ledgers.windows {
+			if p.Ready == 3 {
+				within(t, "the count of ready replicas was published", p.at.Sub(ready), 500*time.Millisecond, 510*time.Millisecond)
+				return
+			}
+		}
+		t.Error("it was never published that three are ready")
+	})
+}
+
+// Nobody lives in this farm, and the loop does next to nothing.
+func TestQuietFarmIsCheap(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("f", 1)
+		w.start("A")
+		w.after(time.Minute)
+		w.platform.set(func() { w.platform.lists = 0 })
+		w.after(10 * time.Minute)
+		w.platform.set(func() {
+			if n := w.platform.lists; n < 300 || n > 330 {
+				t.Errorf("%d lists in 300 intervals", n)
+			}
+		})
+	})
+}

@@ -1,0 +1,130 @@
+package controller_test
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/signal"
+)
+
+// signals keep what the dispatcher brings.
+type signals struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	by     map[string][]signal.Second
+	err    error
+	mangle func(*signal.Second) // what is read
+}
+
+func (s *signals) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// beat notes a second of a farm.
+func (s *signals) beat(farm string, l ledger.Ledger, t *signal.Tally) {
+	g, err := l.Gauges(background)
+	if err != nil {
+		panic(err)
+	}
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sec := signal.Second{Unix: now.Unix(), Snapshot: signal.Snapshot{At: now, Counts: g.Counts, Timed: g.Timed, Late: g.Late, Lapsed: g.Lapsed}, Tally: *t}
+	s.by[farm] = append(s.by[farm], sec)
+}
+
+func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]signal.Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]signal.Reading{}
+	for farm, after := range since {
+		if s.err != nil {
+			continue
+		}
+		r := signal.Reading{Now: s.now()}
+		for _, sec := range s.by[farm] {
+			if sec.Unix > after && r.Now.Sub(sec.At) <= signal.Kept {
+				if s.mangle != nil {
+					s.mangle(&sec)
+				}
+				r.Seconds = append(r.Seconds, sec)
+			}
+		}
+		out[farm] = r
+	}
+	return out, s.err
+}
+
+// window is what was published of a farm.
+type window struct {
+	at time.Time
+	skeleton.Farm
+}
+
+// ledgers are a ledger.Store that can be away, and note the windows.
+type ledgers struct {
+	ledger.Store
+
+	mu      sync.Mutex
+	err     error
+	windows []window
+}
+
+func (l *ledgers) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (l *ledgers) away() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *ledgers) Farm(name string) ledger.Ledger { return gauged{l.Store.Farm(name), l} }
+
+func (l *ledgers) Roster(ctx context.Context) (skeleton.Roster, error) {
+	r, err := l.Store.Roster(ctx)
+	return r, cmp.Or(l.away(), err)
+}
+
+func (l *ledgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
+	if err := l.away(); err != nil {
+		return err
+	}
+	return l.Store.PublishRoster(ctx, r)
+}
+
+func (l *ledgers) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
+	if err := l.away(); err != nil {
+		return err
+	}
+	if err := l.Store.PublishWindows(ctx, farms); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range farms {
+		l.windows = append(l.windows, window{time.Now(), f})
+	}
+	return nil
+}
+
+// gauged is a ledger whose gauges can be away.
+type gauged struct {
+	ledger.Ledger
+	of *ledgers
+}
+
+func (g gauged) Gauges(ctx context.Context) (ledger.Gauges, error) {
+	v, err := g.Ledger.Gauges(ctx)
+	return v, cmp.Or(g.of.away(), err)
+}

@@ -1,0 +1,158 @@
+package controller_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"farmhand/controller"
+)
+
+// function is a worker of the platform.
+type function struct {
+	controller.Worker
+	startup     time.Duration
+	least, most int         // what the platform clamps counts to; most 0: nothing
+	ready       []time.Time // of each replica
+	err         error       // of scale calls
+	hang        bool        // scale calls end with their context only
+	lag         time.Duration
+}
+
+// call is a scale call.
+type call struct {
+	at   time.Time
+	farm string
+	n    int
+	err  error
+}
+
+// platform is scripted.
+type platform struct {
+	mu      sync.Mutex
+	by      map[string]*function
+	calls   []call
+	lists   int
+	listErr error
+	slow    time.Duration // what a list takes on its way back
+	frozen  chan struct{} // lists wait for it, whatever their context says
+	usage   controller.Usage
+}
+
+// add deploys a worker with so many replicas, all ready.
+func (p *platform) add(name string, replicas int, annotations ...string) *function {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &function{startup: time.Second, Worker: controller.Worker{Name: name, Labels: map[string]string{"farmhand.worker": "true"}, Annotations: map[string]string{}}}
+	for i := 0; i < len(annotations); i += 2 {
+		f.Annotations["farmhand."+annotations[i]] = annotations[i+1]
+	}
+	f.resize(replicas)
+	for i := range f.ready {
+		f.ready[i] = time.Now()
+	}
+	p.by[name] = f
+	return f
+}
+
+func (f *function) resize(n int) {
+	f.Desired = n
+	for len(f.ready) < n {
+		f.ready = append(f.ready, time.Now().Add(f.startup))
+	}
+	f.ready = f.ready[:n]
+}
+
+func (f *function) look() controller.Worker {
+	w := f.Worker
+	w.Ready = 0
+	for _, at := range f.ready {
+		if !at.After(time.Now()) {
+			w.Ready++
+		}
+	}
+	w.Annotations = maps.Clone(w.Annotations)
+	return w
+}
+
+func (p *platform) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+func (p *platform) names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.by))
+}
+
+// made are the scale calls since the last time it was asked, and when it was.
+func (p *platform) made() []call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	p.calls = nil
+	return calls
+}
+
+func (p *platform) Workers(ctx context.Context) (workers []controller.Worker, err error) {
+	p.mu.Lock()
+	p.lists++
+	for _, f := range p.by {
+		workers = append(workers, f.look())
+	}
+	err, frozen, slow := p.listErr, p.frozen, p.slow
+	p.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+	if slow > 0 {
+		<-time.After(slow)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return workers, ctx.Err()
+}
+
+func (p *platform) Replicas(ctx context.Context, name string) (desired, ready int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.by[name].look()
+	return w.Desired, w.Ready, ctx.Err()
+}
+
+func (p *platform) Scale(ctx context.Context, name string, n int) error {
+	p.mu.Lock()
+	f := p.by[name]
+	err, hang, lag := f.err, f.hang, f.lag
+	p.calls = append(p.calls, call{time.Now(), name, n, err})
+	p.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if lag > 0 {
+		<-time.After(lag)
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = max(n, f.least)
+	if f.most > 0 {
+		n = min(n, f.most)
+	}
+	f.resize(n)
+	return nil
+}
+
+func (p *platform) Usage(context.Context, string) (controller.Usage, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usage, p.usage != controller.Usage{}, nil
+}

@@ -1,0 +1,33 @@
+package controller_test
+
+import (
+	"farmhand/controller"
+)
+
+// sound looks through what was decided: whatever happened in between, every
+// decision can be made again from its receipt as it was kept, nothing is scaled
+// down in the dark, and each farm had one owner at a time.
+func (w *world) sound() {
+	t := w.t
+	t.Helper()
+	for name := range w.log.by {
+		var last controller.Receipt
+		owners := map[int64]string{}
+		for _, r := range w.log.of(t, name) {
+			if err := r.Replay(); err != nil {
+				t.Error(err)
+			}
+			if r.Seq <= last.Seq || r.Fence < last.Fence || r.At.Before(last.At) && w.shift == 0 {
+				t.Errorf("%s: receipt %d under fence %d at %s after %d under %d at %s", name, r.Seq, r.Fence, r.At, last.Seq, last.Fence, last.At)
+			}
+			if owner, ok := owners[r.Fence]; ok && owner != r.Controller {
+				t.Errorf("%s: two owners under fence %d: %s and %s", name, r.Fence, owner, r.Controller)
+			}
+			owners[r.Fence] = r.Controller
+			if r.Observation.Stale() && r.Replicas < r.Before {
+				t.Errorf("%s: %d → %d in the dark", name, r.Before, r.Replicas)
+			}
+			last = r
+		}
+	}
+}
