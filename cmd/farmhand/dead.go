@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,6 +66,33 @@ func why(d ledger.DeadLetter) string {
 	return strings.Join(strings.Fields(reason), " ")
 }
 
+// redriver is what redrive calls.
+type redriver interface {
+	Redrive(ctx context.Context, worker string, refs []string) (int, error)
+	Farm(ctx context.Context, worker string) (jobapi.FarmView, error)
+}
+
+// redrive puts dead letters back: those named, or all that there are by now.
+// The dispatcher takes a part of them in one call. What dies meanwhile is not
+// put back again and again.
+func redrive(ctx context.Context, client redriver, worker string, refs []string) (n int, err error) {
+	if len(refs) > 0 {
+		return client.Redrive(ctx, worker, refs)
+	}
+	farm, err := client.Farm(ctx, worker)
+	if err != nil {
+		return 0, err
+	}
+	for n < farm.Queue.Dead {
+		some, err := client.Redrive(ctx, worker, nil)
+		n += some
+		if err != nil || some == 0 { // the rest is of cancelled jobs
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 func distinct(list []string) int {
 	list = slices.Clone(list)
 	slices.Sort(list)
@@ -85,8 +113,11 @@ func redriveCmd() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd, func(client *jobclient.Client) error {
-				n, err := client.Redrive(cmd.Context(), args[0], args[1:])
+				n, err := redrive(cmd.Context(), client, args[0], args[1:])
 				if err != nil {
+					if n > 0 {
+						fmt.Fprintf(cmd.ErrOrStderr(), "%d were redriven before\n", n)
+					}
 					return err
 				}
 				r := jobapi.Redriven{Redriven: n, NotFound: max(0, distinct(args[1:])-n)}
