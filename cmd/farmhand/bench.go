@@ -15,7 +15,7 @@ import (
 
 func benchCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
-	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd(), benchControllerCmd())
+	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd(), benchControllerCmd(), benchScaleCmd(), benchWorkerCmd())
 	return cmd
 }
 
@@ -123,6 +123,45 @@ func benchControllerCmd() *cobra.Command {
 	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+func benchScaleCmd() *cobra.Command {
+	c := bench.ScaleConfig{Stack: "stack.yml", Policies: []string{"staffing:down=15", "staffing", "reactive-average"}, Statics: []int{5, 6, 7, 8, 9, 10},
+		Cycles: 4, Quiet: time.Minute, Busy: 30 * time.Second}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "scale", Short: "Policies and fixed counts side by side under an alternating load, on real processes", Args: exactly(),
+		Example: "  farmhand bench scale --prebuilt bin/functions",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			r, rows, err := bench.Scale(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				c.Log("%-24s %5.1f %% on time, %5.2f workers in the mean, %2d at most, %2d actions", row.Policy, 100*row.OnTime, row.MeanWorkers, row.PeakWorkers, row.Actions)
+			}
+			return printReport(cmd, r, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Stack, "stack", c.Stack, "stack file")
+	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of built functions (default: they are built)")
+	f.StringSliceVar(&c.Policies, "policy", c.Policies, "policies; the first is the one that is compared")
+	f.IntSliceVar(&c.Statics, "static", c.Statics, "fixed counts beside them")
+	f.IntVar(&c.Cycles, "cycles", c.Cycles, "of a quiet and a busy stretch")
+	f.DurationVar(&c.Quiet, "quiet", c.Quiet, "length of a quiet stretch: 5 tasks a second")
+	f.DurationVar(&c.Busy, "busy", c.Busy, "length of a busy stretch: 40 tasks a second")
+	f.Uint64Var(&c.Seed, "seed", 1, "of arrivals and services")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func benchWorkerCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "worker", Short: "The worker of bench scale; the platform runs it", Args: exactly(), Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Worker(cmd.Context()) },
+	}
 }
 
 // buildPeer builds the peer's program where its source is at hand.

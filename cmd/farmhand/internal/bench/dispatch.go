@@ -120,6 +120,9 @@ func newDispatchRig(ctx context.Context, c DispatchConfig) (_ *dispatchRig, err 
 	if g.client, err = jobclient.New(g.platform.URL()+"/function/dispatcher", g.token); err != nil {
 		return nil, err
 	}
+	if err = g.byHand(ctx); err != nil {
+		return nil, err
+	}
 	if err = g.gateway.Scale(ctx, benchWorker, c.Replicas); err != nil {
 		return nil, err
 	}
@@ -128,6 +131,25 @@ func newDispatchRig(ctx context.Context, c DispatchConfig) (_ *dispatchRig, err 
 	}
 	g.direct, err = g.replica(ctx, user, password)
 	return g, err
+}
+
+// byHand keeps the controller from scaling the worker.
+func (g *dispatchRig) byHand(ctx context.Context) error {
+	url := g.platform.URL() + "/function/controller/?farm=" + benchWorker
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(`{"policy":"manual"}`))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+g.token)
+	resp, err := g.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("bench: the controller answered %s", resp.Status)
+	}
+	return nil
 }
 
 func (g *dispatchRig) close() error {
