@@ -16,7 +16,8 @@ func (w *work) plan() {
 	desired := f.worker.Desired
 	if r := w.wish; r != nil {
 		switch {
-		case !r.Mode.Acts() || f.call:
+		case f.call: // what is under way goes on
+		case !r.Mode.Acts():
 			s.Lower = nil
 		case r.Replicas >= desired:
 			s.Lower = nil
@@ -30,7 +31,8 @@ func (w *work) plan() {
 		}
 		s.assess(r, f.worker.Ready, r.Acted)
 	}
-	if l := s.Lower; l != nil && !f.call {
+	failed := f.acted != nil && f.acted.Error != "" // it is tried again at the next tick
+	if l := s.Lower; l != nil && !f.call && !failed && f.eff.Mode.Acts() {
 		fits := w.live >= 0 && w.live <= l.To*f.eff.Slots
 		if fits || w.now.Sub(l.Since) >= f.eff.Interval {
 			w.call = &l.To

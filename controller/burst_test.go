@@ -88,7 +88,7 @@ func TestReadyIsPublishedWithinASecond(t *testing.T) {
 		f := w.platform.add("f", 1, "interval", "30s", "policy", "static:n=3")
 		f.startup = 7500 * time.Millisecond
 		w.start("A")
-		w.after(20 * time.Second)
+		w.after(50 * time.Second)
 		ready := w.platform.made()[0].at.Add(f.startup)
 		for _, p := range w.ledgers.windows {
 			if p.Ready == 3 {
