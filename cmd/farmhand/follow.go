@@ -65,16 +65,17 @@ func (f *follow) take(cmd *cobra.Command, client *jobclient.Client, job string, 
 		return 0, err
 	}
 	f.idle(cmd, client, j)
+	query := jobclient.Query{Ordered: f.ordered, Follow: true, Ack: f.out != "" && !f.keep}
 	handle, done := f.printer(cmd), func() error { return nil }
 	if f.out != "" {
 		s := newSaver(f.out, job, files)
+		query.Kept = s.sync
 		handle, done = s.save, func() error {
 			fmt.Fprintln(cmd.ErrOrStderr(), s.told())
 			return s.close()
 		}
 	}
 	bar := newProgress(cmd.ErrOrStderr(), "results", j.Total)
-	query := jobclient.Query{Ordered: f.ordered, Follow: true, Ack: f.out != "" && !f.keep}
 	_, _, err = client.Results(ctx, job, query, func(r jobapi.Result) error {
 		bar.add(1)
 		n++

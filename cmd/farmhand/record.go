@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"farmhand/internal/atomicfile"
 	"farmhand/skeleton/jobapi/jobclient"
 )
 
@@ -39,7 +40,7 @@ func (r *record) write(state string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, raw, 0o600)
+	return atomicfile.Write(path, raw, 0o600)
 }
 
 // readRecord returns what is known of a job, or nothing.
@@ -63,28 +64,6 @@ func sweepRecords(dir string) {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // the next submission tries again
 		}
 	}
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, raw []byte, mode os.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".part-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(raw)
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(tmp.Name(), mode)
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name()) // the first error is the one to tell
-	}
-	return err
 }
 
 func absolute(paths []string) []string {

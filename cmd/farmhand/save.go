@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"farmhand/internal/atomicfile"
 	"farmhand/skeleton"
 	"farmhand/skeleton/jobapi"
 )
@@ -24,6 +26,7 @@ type saver struct {
 	failed map[int]bool // tasks of the job that errors.ndjson has
 	errors *os.File
 	saved  int
+	fresh  []string // files that may not be on disk yet
 }
 
 const errorsFile = "errors.ndjson"
@@ -102,9 +105,11 @@ func (s *saver) save(r jobapi.Result) error {
 	if r.Body != nil {
 		body = r.Body
 	}
-	if err := writeFile(filepath.Join(s.dir, fileName(name, r.Type)), body, 0o644); err != nil {
+	path := filepath.Join(s.dir, fileName(name, r.Type))
+	if err := atomicfile.Replace(path, body, 0o644); err != nil {
 		return err
 	}
+	s.fresh = append(s.fresh, path)
 	s.saved++
 	return nil
 }
@@ -119,6 +124,7 @@ func (s *saver) fail(r jobapi.Result) error {
 		return nil
 	}
 	s.failed[r.Index] = true
+	s.fresh = append(s.fresh, s.errors.Name())
 	d := deadTask{Job: s.job, Index: r.Index, Status: r.Status, Reason: r.Reason, Attempt: r.Attempt}
 	if r.Index < len(s.names) {
 		d.Input = s.names[r.Index]
@@ -143,11 +149,24 @@ func (s *saver) openErrors() (err error) {
 	}
 }
 
-func (s *saver) close() error {
-	if s.errors == nil {
-		return nil
+// sync returns when all that was saved is on disk: then the server may forget
+// it.
+func (s *saver) sync() error {
+	slices.Sort(s.fresh)
+	s.fresh = slices.Compact(s.fresh)
+	err := atomicfile.Sync(s.fresh...)
+	if err == nil {
+		s.fresh = nil
 	}
-	return s.errors.Close()
+	return err
+}
+
+func (s *saver) close() error {
+	err := s.sync()
+	if s.errors != nil {
+		err = errors.Join(err, s.errors.Close())
+	}
+	return err
 }
 
 // extension of a media type: the usual one, not the first of the alphabet.

@@ -179,6 +179,32 @@ func TestHandlerThatFails(t *testing.T) {
 	}
 }
 
+// Results are acknowledged only once the caller has said that they are kept.
+func TestKeptBeforeAcknowledged(t *testing.T) {
+	c := setup(t, apitest.Options{Worker: apitest.Echo}, nil)
+	s, err := c.Submit(t.Context(), jobclient.Options{"worker": "echo", "wait": "30s"}, lines(2500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled, kept := 0, 0
+	full := errors.New("disk full")
+	q := jobclient.Query{Ack: true, Kept: func() error {
+		kept = handled
+		if handled > 1500 {
+			return full
+		}
+		return nil
+	}}
+	cursor, _, err := c.Results(t.Context(), s.Job.ID, q, func(jobapi.Result) error { handled++; return nil })
+	if !errors.Is(err, full) || handled != 2000 || kept != 2000 || cursor != 1000 {
+		t.Fatalf("%d handled, %d kept, cursor %d, %v", handled, kept, cursor, err)
+	}
+	n := 0
+	if _, _, err := c.Results(t.Context(), s.Job.ID, jobclient.Query{}, func(jobapi.Result) error { n++; return nil }); err != nil || n != 1500 {
+		t.Errorf("%d results are left, %v", n, err)
+	}
+}
+
 // Busy answers are waited out; the time they name is kept.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	c := setup(t, apitest.Options{}, every(1, "POST", func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {

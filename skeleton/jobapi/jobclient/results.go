@@ -24,6 +24,9 @@ type Query struct {
 	Ordered bool // by task; else as the job was submitted
 	Follow  bool // until the job has ended
 	Ack     bool // drop results once they were handled
+	// Kept, if set, is called before results that were handled are dropped. Where
+	// it fails they are not.
+	Kept func() error
 }
 
 // Results calls handle for each result from the cursor on, across answers that
@@ -52,6 +55,9 @@ func (c *Client) Results(ctx context.Context, job string, q Query, handle func(j
 			t, err = c.page(ctx, job, q, cursor, once)
 			return err
 		})
+		if err == nil && q.Ack && q.Kept != nil {
+			err = q.Kept()
+		}
 		if err != nil {
 			return cursor, false, err
 		}
