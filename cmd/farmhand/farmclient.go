@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"farmhand/controller"
+	"farmhand/internal/problem"
+	"farmhand/skeleton/jobapi/jobclient"
+)
+
+const (
+	farmCall   = 30 * time.Second // a call of the controller at most
+	farmAnswer = 64 << 20         // bytes of its answer at most
+)
+
+// farmClient calls the controller through the gateway.
+type farmClient struct {
+	gateway string
+	token   string
+}
+
+// farms connects to the controller.
+func (c *connection) farms() (*farmClient, error) {
+	gateway, err := c.find("the gateway", c.gateway, "gateway.url", "FARMHAND_GATEWAY", "OPENFAAS_URL")
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(gateway)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
+	}
+	token, err := c.token(gateway)
+	if err != nil {
+		return nil, err
+	}
+	return &farmClient{gateway: strings.TrimSuffix(gateway, "/"), token: token}, nil
+}
+
+// withFarms runs a command that calls the controller.
+func (c *connection) withFarms(do func(*farmClient) error) error {
+	client, err := c.farms()
+	if err != nil {
+		return err
+	}
+	err = do(client)
+	if errors.Is(err, jobclient.ErrUnreachable) {
+		err = fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
+	}
+	return err
+}
+
+// overview is the controller and all its farms.
+func (f *farmClient) overview(ctx context.Context) (v controller.Overview, err error) {
+	err = f.call(ctx, http.MethodGet, "", nil, &v)
+	return v, err
+}
+
+// farm is one farm with its settings and receipts.
+func (f *farmClient) farm(ctx context.Context, name string) (v controller.FarmView, err error) {
+	err = f.call(ctx, http.MethodGet, name, nil, &v)
+	return v, err
+}
+
+// change overrides settings of a farm; nil removes an override.
+func (f *farmClient) change(ctx context.Context, name string, changes map[string]*string) (v controller.FarmView, err error) {
+	body, err := json.Marshal(changes)
+	if err != nil {
+		return v, err
+	}
+	err = f.call(ctx, http.MethodPatch, name, body, &v)
+	return v, err
+}
+
+func (f *farmClient) call(ctx context.Context, method, farm string, body []byte, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, farmCall)
+	defer cancel()
+	u := f.gateway + "/function/controller/"
+	if farm != "" {
+		u += "?farm=" + url.QueryEscape(farm)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if f.token != "" {
+		req.Header.Set("Authorization", "Bearer "+f.token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
+			return fmt.Errorf("%w at %s: %w", jobclient.ErrUnreachable, f.gateway, dial.Err)
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return refusedFarm(resp)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, farmAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the controller's answer was cut off or makes no sense: %w", err)
+	}
+	return nil
+}
+
+// refusedFarm is the error of an answer that is no success, in the words of the
+// command line. The controller refuses with problem documents; other answers are
+// the gateway's own.
+func refusedFarm(resp *http.Response) error {
+	err := problem.Read(resp)
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	switch {
+	case p.Type == "unknown-farm":
+		p.Field, p.Fix = "", `farmhand farm list lists them; a function becomes one by the label farmhand.worker: "true"`
+	case p.Type != "about:blank":
+		p.Detail = strings.TrimPrefix(p.Detail, p.Field+": ") // Error puts it first
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("the gateway knows no function controller (%s)", strings.TrimSpace(p.Detail))
+	default:
+		return fmt.Errorf("the gateway answers %d %s: is the controller running?", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return p
+}
