@@ -135,14 +135,19 @@ func (s *submit) hint(cmd *cobra.Command) {
 	}
 }
 
-// cutOff says how to go on.
+// cutOff says how to go on. What was accepted is the user's to keep or to drop:
+// a job is not cancelled for a line that is wrong.
 func (s *submit) cutOff(cmd *cobra.Command, err error) error {
 	if s.job != "" {
 		again := "the same command and input, and"
 		if len(s.inputs) > 0 {
 			again = "farmhand submit " + s.worker
 		}
+		if !interrupted(cmd.Context()) {
+			again = "mend what is wrong, then " + again
+		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "The submission was cut off after %d tasks. Go on with: %s --resume '%s'%s\n", s.sent, again, s.job, s.conn.hint())
+		fmt.Fprintf(cmd.ErrOrStderr(), "Until then the job stays open, and its tasks are worked on. Give it up with: farmhand cancel '%s'%s\n", s.job, s.conn.hint())
 	}
 	if interrupted(cmd.Context()) {
 		if s.job == "" {
