@@ -80,7 +80,8 @@ func (c *Controller) scale(f *farm, n int, now time.Time) {
 		defer f.mu.Unlock()
 		defer c.poke()
 		f.call, f.acted = false, a
-		f.look = time.Now()
+		f.called = time.Now()
+		f.look = f.called
 		if err != nil {
 			a.Error = err.Error()
 			c.cfg.Log.Warn("a scale call failed", "farm", f.name, "from", before, "to", n, "error", err)

@@ -57,7 +57,7 @@ func (s *state) assess(r *Receipt, ready int, call *Acted) {
 	if r.Capacity != nil {
 		limit = "capacity: all farms share it"
 	}
-	if s.Clamp != nil && (r.Replicas == s.Clamp.Max || r.Replicas == s.Clamp.Min) {
+	if c := s.Clamp; c != nil && (c.Max > 0 && r.Replicas == c.Max || c.Min > 0 && r.Replicas == c.Min) {
 		limit = "the platform keeps to bounds of its own"
 	}
 	s.set(Limited, now, limit != "", limit)

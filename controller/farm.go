@@ -29,6 +29,7 @@ type farm struct {
 	ticked time.Time // when it decided last
 	look   time.Time // look then, between decisions; zero = no need
 	call   bool      // a scale call is under way
+	called time.Time // when the last one ended
 	acted  *Acted    // the call that ended since the last receipt
 	usage  Usage
 	usedOK bool

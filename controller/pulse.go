@@ -36,6 +36,7 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 		}
 		c.mu.Unlock()
 	}()
+	asked := time.Now()
 	workers, err := c.cfg.Platform.Workers(ctx)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 		return err
 	}
 	begun := time.Now()
-	batch := c.collect(workers, begun, all)
+	batch := c.collect(workers, asked, begun, all)
 	if err := c.claim(ctx, batch, begun); err != nil {
 		return err
 	}
@@ -87,8 +88,9 @@ func (c *Controller) recall(ctx context.Context) error {
 	return nil
 }
 
-// collect takes over the platform's list and returns the farms that are due.
-func (c *Controller) collect(workers []Worker, now time.Time, all bool) (batch []*work) {
+// collect takes over the platform's list, which was asked for at an instant, and
+// returns the farms that are due.
+func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (batch []*work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	listed := map[string]bool{}
@@ -103,7 +105,7 @@ func (c *Controller) collect(workers []Worker, now time.Time, all bool) (batch [
 			c.farms[w.Name] = f
 		}
 		f.mu.Lock()
-		if !f.call { // else the list may be older than the call
+		if !f.call && !f.called.After(asked) { // else the list may be older than the call
 			f.worker = w
 		}
 		woken := c.woken[w.Name] && !f.wakeAt(f.next).After(now)

@@ -1,0 +1,243 @@
+package controller_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"farmhand/controller"
+)
+
+// foreign are the receipts that tell of a change by somebody else.
+func foreign(list []controller.Receipt) (found []controller.Receipt) {
+	for _, r := range list {
+		if r.Foreign != nil {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// acted are the scale calls that the receipts tell of.
+func acted(list []controller.Receipt) (calls []controller.Acted) {
+	for _, r := range list {
+		if r.Acted != nil {
+			calls = append(calls, *r.Acted)
+		}
+	}
+	return calls
+}
+
+// A scale call that fails is told, and made again at the next tick, until the
+// platform works again.
+func TestFailedScaleUp(t *testing.T) {
+	for _, say := range []string{"429 Too Many Requests", "502 Bad Gateway"} {
+		t.Run(say, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				w.platform.add("f", 1).err = errors.New(say)
+				c := w.start("A")
+				w.after(2*interval + 500*time.Millisecond)
+				w.override(c, "f", "policy", "static:n=4")
+				w.after(5*interval + time.Millisecond)
+				calls := w.platform.made()
+				if len(calls) != 6 {
+					t.Errorf("%d calls in six ticks: %v", len(calls), calls)
+				}
+				f := farm(t, c, "f")
+				if h := f.Conditions["Healthy"]; h.Status || !strings.Contains(h.Reason, say) || f.Desired != 1 {
+					t.Errorf("%+v", f)
+				}
+				told := acted(w.log.of(t, "f"))
+				if len(told) != 5 || told[0].Error == "" || told[0].To != 4 || told[0].ReadBack != 1 {
+					t.Errorf("told %+v", told)
+				}
+				w.platform.set(func() { w.platform.by["f"].err = nil })
+				w.after(2 * interval)
+				if f := farm(t, c, "f"); f.Desired != 4 || !f.Conditions["Healthy"].Status {
+					t.Errorf("once the platform works: %+v", f)
+				}
+				if n := len(foreign(w.log.of(t, "f"))); n > 0 {
+					t.Errorf("%d foreign changes", n)
+				}
+			})
+		})
+	}
+}
+
+// A call that hangs is ended after its time. Neither the loop nor other farms
+// wait for it; its own farm decides nothing meanwhile.
+func TestHangingScaleCall(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("hangs", 1).hang = true
+		w.platform.add("other", 1)
+		c := w.start("A")
+		w.after(2*interval + 500*time.Millisecond)
+		w.override(c, "hangs", "policy", "static:n=3")
+		w.override(c, "other", "policy", "static:n=3")
+		began := time.Now()
+		w.after(time.Minute)
+		var hung []time.Duration
+		for _, call := range w.platform.made() {
+			if call.farm == "hangs" {
+				hung = append(hung, call.at.Sub(began))
+			} else {
+				within(t, "the call for the other farm", call.at.Sub(began), 0, 10*time.Millisecond)
+			}
+		}
+		if len(hung) < 9 || len(hung) > 16 {
+			t.Errorf("calls after %s", hung)
+		}
+		for i := 1; i < len(hung); i++ {
+			if gap := hung[i] - hung[i-1]; gap < controller.CallTimeout {
+				t.Errorf("two calls at once: after %s", hung)
+			}
+		}
+		for _, r := range w.log.of(t, "hangs") {
+			if r.Busy && r.Replicas != r.Before {
+				t.Errorf("decided during a call: %+v", r)
+			}
+		}
+		list := w.log.of(t, "other")
+		for i := 1; i < len(list); i++ {
+			if gap := list[i].At.Sub(list[i-1].At); gap > interval+10*time.Millisecond {
+				t.Errorf("the other farm's tick came %s late", gap-interval)
+			}
+		}
+	})
+}
+
+// The platform works on what a call asked for although its answer never came:
+// that is no change by somebody else.
+func TestCallWhoseAnswerWasLost(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.platform.add("f", 1)
+		f.hang = true
+		c := w.start("A")
+		w.after(2 * interval)
+		w.override(c, "f", "policy", "static:n=3")
+		w.after(3 * time.Second)
+		w.platform.set(func() { f.resize(3); f.hang = false })
+		w.after(5 * interval)
+		if n := len(foreign(w.log.of(t, "f"))); n > 0 || farm(t, c, "f").Desired != 3 {
+			t.Errorf("%d foreign changes; %+v", n, farm(t, c, "f"))
+		}
+	})
+}
+
+// A gateway that keeps to 1…5 is asked once, believed, and asked again after ten
+// minutes.
+func TestClampingGateway(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.platform.add("f", 1, "min", "0", "policy", "static:n=1")
+		f.least, f.most = 1, 5
+		c := w.start("A")
+		w.warm()
+		w.override(c, "f", "policy", "static:n=20")
+		w.after(9 * time.Minute)
+		if calls := w.platform.made(); len(calls) != 1 || calls[0].n != 20 {
+			t.Errorf("calls up: %v", calls)
+		}
+		v := farm(t, c, "f")
+		if v.Desired != 5 || !v.Conditions["Limited"].Status || !v.Conditions["Healthy"].Status {
+			t.Errorf("%+v", v)
+		}
+		if told := acted(w.log.of(t, "f")); len(told) != 1 || told[0].To != 20 || told[0].ReadBack != 5 {
+			t.Errorf("told %+v", told)
+		}
+		w.after(2 * time.Minute)
+		if calls := w.platform.made(); len(calls) != 1 || calls[0].n != 20 {
+			t.Errorf("after ten minutes: %v", calls)
+		}
+
+		w.override(c, "f", "policy", "threshold:down=0.5,step=9,cooldown=0") // down to 0
+		w.after(time.Minute)
+		calls := w.platform.made()
+		if len(calls) != 1 || calls[0].n != 0 {
+			t.Errorf("calls down: %v", calls)
+		}
+		if v := farm(t, c, "f"); v.Desired != 1 || !v.Conditions["Limited"].Status {
+			t.Errorf("%+v", v)
+		}
+		if n := len(foreign(w.log.of(t, "f"))); n > 0 {
+			t.Errorf("%d foreign changes", n)
+		}
+	})
+}
+
+// A farm that no limit binds is not called limited because it is at zero.
+func TestNotLimitedAtZero(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("f", 0, "min", "0").most = 5
+		c := w.start("A")
+		w.after(2 * interval)
+		w.override(c, "f", "policy", "static:n=20")
+		w.warm()
+		w.override(c, "f", "policy", "threshold:down=0.5,step=9,cooldown=0")
+		w.after(2 * interval)
+		if v := farm(t, c, "f"); v.Desired != 0 || v.Conditions["Limited"].Status {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// What somebody else scales is adopted and told; from three times in ten minutes
+// on it is an alarm that names the likely culprit.
+func TestForeignChanges(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.platform.add("f", 3, "policy", "static:n=3")
+		c := w.start("A")
+		w.after(2 * interval)
+		for i := range 3 {
+			w.platform.set(func() { f.resize(7 + i) })
+			w.after(interval + 10*time.Millisecond)
+			told := foreign(w.log.of(t, "f"))
+			if len(told) != i+1 || *told[i].Foreign != (controller.Foreign{From: told[i].Foreign.From, To: 7 + i}) {
+				t.Fatalf("told %+v", told)
+			}
+			healthy := farm(t, c, "f").Conditions["Healthy"]
+			if healthy.Status != (i < 2) {
+				t.Errorf("after %d changes: %+v", i+1, healthy)
+			}
+			if i == 2 && !strings.Contains(healthy.Reason, "com.openfaas.scale.factor") {
+				t.Errorf("reason %q", healthy.Reason)
+			}
+			w.after(time.Minute)
+		}
+		w.warm()
+		if f := farm(t, c, "f"); f.Desired != 3 {
+			t.Errorf("its own count was not set again: %+v", f)
+		}
+		w.after(9 * time.Minute)
+		if h := farm(t, c, "f").Conditions["Healthy"]; !h.Status {
+			t.Errorf("ten minutes later: %+v", h)
+		}
+	})
+}
+
+// A list that was begun before a scale call ended is older than that call's
+// read-back: it must not be taken for a change by somebody else.
+func TestSlowLists(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("f", 1).lag = 200 * time.Millisecond
+		c := w.start("A")
+		for i := range 6 { // their ticks keep the lists coming
+			w.after(330 * time.Millisecond)
+			w.platform.set(func() { w.platform.slow = 0 })
+			w.platform.add(fmt.Sprint("g", i), 1)
+		}
+		w.after(3 * interval)
+		w.platform.set(func() { w.platform.slow = 300 * time.Millisecond })
+		for n := 2; n < 8; n++ {
+			w.override(c, "f", "policy", fmt.Sprint("static:n=", n))
+			w.after(1570 * time.Millisecond)
+		}
+		if told := foreign(w.log.of(t, "f")); len(told) > 0 {
+			t.Errorf("%d foreign changes, the first %+v", len(told), told[0].Foreign)
+		}
+		if f := farm(t, c, "f"); f.Desired != 7 {
+			t.Errorf("%+v", f)
+		}
+	})
+}
