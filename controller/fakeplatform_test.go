@@ -18,7 +18,10 @@ type function struct {
 	ready       []time.Time // of each replica
 	err         error       // of scale calls
 	hang        bool        // scale calls end with their context only
-	lag         time.Duration
+	lag         time.Duration // of a scale call
+	cached      time.Duration // for so long after a call the platform shows what was before
+	before      int
+	scaled      time.Time
 }
 
 // call is a scale call.
@@ -68,6 +71,9 @@ func (f *function) resize(n int) {
 func (f *function) look() controller.Worker {
 	w := f.Worker
 	w.Ready = 0
+	if time.Since(f.scaled) < f.cached {
+		w.Desired = f.before
+	}
 	for _, at := range f.ready {
 		if !at.After(time.Now()) {
 			w.Ready++
@@ -147,6 +153,7 @@ func (p *platform) Scale(ctx context.Context, name string, n int) error {
 	if f.most > 0 {
 		n = min(n, f.most)
 	}
+	f.before, f.scaled = f.Desired, time.Now()
 	f.resize(n)
 	return nil
 }

@@ -241,3 +241,21 @@ func TestSlowLists(t *testing.T) {
 		}
 	})
 }
+
+// A platform whose read-back comes out of a cache seems to keep to what was
+// before, for a moment. That is believed only until it shows the new count.
+func TestCachedReadBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.platform.add("f", 1).cached = 100 * time.Millisecond
+		c := w.start("A")
+		w.after(2 * interval)
+		w.override(c, "f", "policy", "static:n=4")
+		w.warm()
+		if f := farm(t, c, "f"); f.Desired != 4 || f.Conditions["Limited"].Status {
+			t.Errorf("%+v", f)
+		}
+		if n := len(foreign(w.log.of(t, "f"))); n > 0 {
+			t.Errorf("%d foreign changes", n)
+		}
+	})
+}

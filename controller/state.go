@@ -84,6 +84,9 @@ func (s *state) foreign(desired int, now time.Time) *Foreign {
 	}
 	from := *s.Left
 	s.Left = &desired
+	if c := s.Clamp; c != nil && (c.Max > 0 && desired > c.Max || desired < c.Min) {
+		s.Clamp = nil // the platform goes there after all
+	}
 	if s.Asked != nil && *s.Asked == desired {
 		return nil // our own call, whose end was not seen
 	}
