@@ -27,32 +27,59 @@ func (c *Client) call(ctx context.Context, method, path string, header http.Head
 	return c.again(ctx, func() error { return c.once(ctx, method, path, header, body, into) })
 }
 
+// clock is what repeating takes of the time.
+type clock struct {
+	now     func() time.Time
+	sleep   func(context.Context, time.Duration) error
+	backOff func() backoff.BackOff // a fresh one for each call
+}
+
+func realClock() clock {
+	return clock{now: time.Now, sleep: sleep, backOff: func() backoff.BackOff { return backoff.NewExponentialBackOff() }}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // again repeats an attempt until it succeeds, fails for good, or patience ends.
 func (c *Client) again(ctx context.Context, attempt func() error) error {
-	since := time.Now()
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	pause, since := c.clock.backOff(), c.clock.now()
+	for {
 		err := attempt()
 		var p *problem.Problem
+		var final *backoff.PermanentError
 		switch {
 		case err == nil:
+			return nil
 		case ctx.Err() != nil:
-			err = backoff.Permanent(ctx.Err())
+			return ctx.Err()
+		case errors.As(err, &final):
+			return final.Unwrap()
 		case errors.As(err, &p) && p.Status == http.StatusTooManyRequests: // "later" is no fault
-			since = time.Now()
-		case time.Since(since) >= c.Patience:
-			err = backoff.Permanent(err)
+			since = c.clock.now()
+		case c.clock.now().Sub(since) >= c.Patience:
+			return err
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, wait time.Duration) {
+		wait := pause.NextBackOff()
+		if p != nil && p.Retry > 0 {
+			wait = time.Duration(p.Retry) * time.Second
+			pause.Reset()
+		}
 		if c.Notify != nil {
 			c.Notify(err, wait)
 		}
-	}))
-	var l *later
-	if errors.As(err, &l) {
-		return l.problem
+		if err := c.clock.sleep(ctx, wait); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 func (c *Client) once(ctx context.Context, method, path string, header http.Header, body []byte, into any) error {
@@ -102,9 +129,6 @@ func (c *Client) refusal(resp *http.Response) error {
 	ours := errors.As(err, &p) && p.Type != "about:blank"
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if p != nil && p.Retry > 0 {
-			return &later{problem: err, after: backoff.RetryAfter(p.Retry)}
-		}
 		return err
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		if !ours {
@@ -117,12 +141,3 @@ func (c *Client) refusal(resp *http.Response) error {
 	}
 	return backoff.Permanent(err)
 }
-
-// later is a refusal that says when to try again.
-type later struct{ problem, after error }
-
-// Error implements error.
-func (l *later) Error() string { return l.problem.Error() }
-
-// Unwrap gives both the problem and the time.
-func (l *later) Unwrap() []error { return []error{l.problem, l.after} }

@@ -34,6 +34,8 @@ type Client struct {
 	// Notify, if set, hears of every failed try that is repeated.
 	Notify func(err error, wait time.Duration)
 
+	clock   clock
+	maxLine int         // bytes of a result as JSON
 	reached atomic.Bool // something has answered before
 }
 
@@ -46,7 +48,8 @@ func New(base, token string) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = jobapi.DefaultMaxWait + time.Minute // the longest the dispatcher holds an answer, and a margin
-	return &Client{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{Transport: transport}, Patience: 2 * time.Minute}, nil
+	return &Client{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{Transport: transport}, Patience: 2 * time.Minute,
+		clock: realClock(), maxLine: maxLine}, nil
 }
 
 // Close closes idle connections.

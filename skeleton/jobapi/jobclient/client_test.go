@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ func setup(t *testing.T, o apitest.Options, gateway func(http.Handler) http.Hand
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	c.Hurry()
 	return c
 }
 
@@ -228,6 +230,35 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
+// A client waits as long as it is told to, and for patience in all.
+func TestPatienceIsOfTheClock(t *testing.T) {
+	tries := atomic.Int64{}
+	c := setup(t, apitest.Options{}, every(0, "POST", func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		tries.Add(1)
+		problem.Write(w, problem.New(503, "store-unavailable", "Redis is away").After(7*time.Second))
+	}))
+	c.Patience = time.Minute
+	if _, err := c.Submit(t.Context(), jobclient.Options{"worker": "echo"}, lines(1)); err == nil || tries.Load() != 10 { // after 0, 7, … 63 s
+		t.Errorf("%v after %d tries", err, tries.Load())
+	}
+}
+
+// A result that is too large is refused while it comes, not when it is here.
+func TestEndlessResult(t *testing.T) {
+	c := setup(t, apitest.Options{}, every(0, "GET", func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write([]byte(strings.Repeat("x", 1<<10))); err != nil {
+				return
+			}
+		}
+	}))
+	c.SetMaxLine(100 << 10)
+	_, _, err := c.Results(t.Context(), "echo~01ARZ3NDEKTSV4RRFFQ69G5FAV", jobclient.Query{}, func(jobapi.Result) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("%v", err)
+	}
+}
+
 // When patience is over the dispatcher's own words come back.
 func TestPatienceEnds(t *testing.T) {
 	c := setup(t, apitest.Options{}, every(0, "POST", func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
@@ -252,12 +283,13 @@ func TestFullQueueIsWaitedOut(t *testing.T) {
 		return apitest.Echo(ctx, task, body)
 	}}, nil)
 	c.Patience = 0
+	open := sync.OnceFunc(func() { close(release) })
 	c.Notify = func(err error, wait time.Duration) {
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Type != "queue-full" || wait < time.Second {
 			t.Errorf("told of %v, %s", err, wait)
 		}
-		close(release)
+		open()
 	}
 	for range 2 {
 		if _, err := c.Submit(t.Context(), jobclient.Options{"worker": "echo"}, lines(8)); err != nil {

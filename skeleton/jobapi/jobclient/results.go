@@ -1,6 +1,7 @@
 package jobclient
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -100,21 +101,20 @@ func (c *Client) page(ctx context.Context, job string, q Query, cursor int, hand
 	if resp.StatusCode != http.StatusOK {
 		return t, c.refusal(resp)
 	}
-	return c.lines(ctx, resp.Body, handle)
+	return c.lines(resp.Body, handle)
 }
 
-func (c *Client) lines(ctx context.Context, body io.Reader, handle func(jobapi.Result) error) (t jobapi.Trailer, err error) {
-	d := json.NewDecoder(body)
+func (c *Client) lines(body io.Reader, handle func(jobapi.Result) error) (t jobapi.Trailer, err error) {
+	b := bufio.NewReaderSize(body, 64<<10)
 	for {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			if ctx.Err() != nil {
-				return t, backoff.Permanent(ctx.Err())
-			}
+		raw, err := c.line(b)
+		switch {
+		case errors.Is(err, errTooLong):
+			return t, backoff.Permanent(err)
+		case err != nil:
 			return t, fmt.Errorf("jobclient: the stream of results broke: %w", err)
-		}
-		if len(raw) > maxLine {
-			return t, backoff.Permanent(errors.New("jobclient: a result is too large"))
+		case !json.Valid(raw):
+			return t, errors.New("jobclient: the stream of results broke: a line is no JSON")
 		}
 		if bytes.HasPrefix(raw, []byte(`{"cursor"`)) {
 			return t, json.Unmarshal(raw, &t)
@@ -125,6 +125,26 @@ func (c *Client) lines(ctx context.Context, body io.Reader, handle func(jobapi.R
 		}
 		if err := handle(r); err != nil {
 			return t, backoff.Permanent(err)
+		}
+	}
+}
+
+var errTooLong = errors.New("jobclient: a result is too large")
+
+// line reads a line of its own memory, and no more than a result may have.
+func (c *Client) line(b *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := b.ReadSlice('\n')
+		if len(line)+len(part) > c.maxLine {
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF): // the last line ends, too
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return line, err
 		}
 	}
 }
