@@ -25,7 +25,7 @@ func (t *Tally) AppendBinary(b []byte) ([]byte, error) {
 	for _, n := range []int{t.Starts, t.Busy, t.Failed, t.Lost} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
-	for _, h := range []*Hist{&t.Wait, &t.Service, &t.Sojourn} {
+	for _, h := range t.hists() {
 		b = h.append(b)
 	}
 	return b, nil

@@ -93,13 +93,6 @@ func (h *Hist) Merge(o *Hist) {
 	}
 }
 
-// copy takes over o, in memory of its own that is used again.
-func (h *Hist) copy(o *Hist) {
-	bins := append(h.Bins[:0], o.Bins...)
-	*h = *o
-	h.Bins = bins
-}
-
 // dense are the counts of all bins: cheap to add to, to take from and to walk.
 type dense [Bins]uint32
 

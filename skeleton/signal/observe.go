@@ -47,7 +47,11 @@ func (s *Series) Observe(o *policy.Observation) {
 	at := o.At.UnixMicro()
 	o.Age = policy.Unknown
 	if !s.last.At.IsZero() {
-		o.Age = policy.Maybe(seconds(at - s.last.At.UnixMicro()))
+		age := at - s.last.At.UnixMicro()
+		if -patience < age && age < 0 {
+			age = 0 // the seconds were read a moment after At
+		}
+		o.Age = policy.Maybe(seconds(age))
 	}
 	s.state.Startup.ready(at, o.Ready, o.Interval)
 	o.StartupLag = s.state.Startup.lag()
@@ -68,6 +72,7 @@ func (s *Series) Observe(o *policy.Observation) {
 	if rate := s.peak(&o.Short, at); rate.Known() && o.Service.Known() {
 		o.PeakLoad = rate * o.Service / policy.Maybe(max(1, o.Slots))
 	}
+	s.slim()
 }
 
 // enough completions make a short window's mean service time good to some 6 %

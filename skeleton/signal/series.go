@@ -38,6 +38,8 @@ type Series struct {
 
 	ring        []span // of a power of two; number i stands in ring[i mod len]
 	first, next int    // numbers of the kept spans: first ≤ i < next
+	full        int    // number of the first span that has its distributions
+	spare       [][]Bin
 	views       [3]view
 	peaks       peaks
 	peaked      int // number of the first span that peaks has not seen
@@ -67,7 +69,7 @@ func (s *Series) Add(r *Reading) {
 	if r.Now.IsZero() { // nothing was read
 		return
 	}
-	if r.Now.Before(s.last.At) {
+	if r.Now.Before(s.last.At.Add(-Patience / 2)) { // a smaller step is waited out
 		s.forget(r.Now.UnixMicro())
 	}
 	for i := range r.Seconds {
@@ -90,23 +92,42 @@ func (s *Series) add(sec *Second) {
 		s.retract()
 	}
 	s.last = Second{Unix: sec.Unix, Snapshot: sec.Snapshot}
-	var p span
+	p := span{Tally: sec.Tally}
 	if s.ended = p.between(&s.before, &sec.Snapshot); s.ended {
-		slot := s.slot()
-		tally := slot.Tally
-		tally.copy(&sec.Tally)
-		*slot = p
-		slot.Tally = tally
+		s.push(&p)
 	}
 }
 
-// slot makes room for one more span.
-func (s *Series) slot() *span {
+// push appends a copy of a span, whose bins go into memory that is used again.
+func (s *Series) push(p *span) {
 	if s.next-s.first == len(s.ring) {
 		s.grow()
 	}
+	slot := s.at(s.next)
+	old := slot.hists()
+	bins := [3][]Bin{old[0].Bins, old[1].Bins, old[2].Bins}
+	*slot = *p
+	for i, h := range slot.hists() {
+		if n := len(s.spare); bins[i] == nil && n > 0 {
+			bins[i], s.spare = s.spare[n-1], s.spare[:n-1]
+		}
+		h.Bins = append(bins[i][:0], h.Bins...)
+	}
 	s.next++
-	return s.at(s.next - 1)
+}
+
+// slim takes their distributions from the spans that have left the long window:
+// they are nine tenths of the memory. Should the interval grow, the windows fill
+// up again.
+func (s *Series) slim() {
+	for s.full = max(s.full, s.first); s.full < s.views[2].lo; s.full++ {
+		for _, h := range s.at(s.full).hists() {
+			if h.Bins != nil {
+				s.spare = append(s.spare, h.Bins)
+			}
+			*h = Hist{}
+		}
+	}
 }
 
 func (s *Series) at(i int) *span { return &s.ring[i&(len(s.ring)-1)] }

@@ -55,20 +55,13 @@ func (t *Tally) Merge(o *Tally) {
 	t.Busy += o.Busy
 	t.Failed += o.Failed
 	t.Lost += o.Lost
-	t.Wait.Merge(&o.Wait)
-	t.Service.Merge(&o.Service)
-	t.Sojourn.Merge(&o.Sojourn)
+	from := o.hists()
+	for i, h := range t.hists() {
+		h.Merge(from[i])
+	}
 }
 
-// copy takes over o, in memory of its own that is used again.
-func (t *Tally) copy(o *Tally) {
-	wait, service, sojourn := t.Wait, t.Service, t.Sojourn
-	wait.copy(&o.Wait)
-	service.copy(&o.Service)
-	sojourn.copy(&o.Sojourn)
-	*t = *o
-	t.Wait, t.Service, t.Sojourn = wait, service, sojourn
-}
+func (t *Tally) hists() [3]*Hist { return [3]*Hist{&t.Wait, &t.Service, &t.Sojourn} }
 
 // Events is how much was counted; 0 means that nothing happened.
 func (t *Tally) Events() int {

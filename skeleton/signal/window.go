@@ -44,7 +44,7 @@ func (s *Series) window(v *view, length float64, to micros) policy.Window {
 	w := policy.Window{Length: length}
 	from := to - micros(length*1e6)
 	var f flow
-	var wait, service, sojourn moments
+	var m [3]moments
 	lo := s.next
 	for i := s.next - 1; i >= s.first && s.at(i).to > from; i-- {
 		p := s.at(i)
@@ -56,23 +56,23 @@ func (s *Series) window(v *view, length float64, to micros) policy.Window {
 		w.Lost += share * float64(p.Lost)
 		if share >= 0.5 { // a distribution is inside as a whole, or not at all
 			lo = i
-			wait.add(&p.Wait)
-			service.add(&p.Service)
-			sojourn.add(&p.Sojourn)
+			for k, h := range p.hists() {
+				m[k].add(h)
+			}
 		}
 	}
 	w.Covered, w.Arrivals, w.Done, w.Decided, w.Late = min(f.covered, length), f.arrivals, f.done, max(f.decided, f.late), f.late
 	w.Lost += f.lapse
 	v.move(s, lo)
-	w.Wait, w.Service, w.Sojourn = wait.stats(&v.wait), service.stats(&v.service), sojourn.stats(&v.sojourn)
+	w.Wait, w.Service, w.Sojourn = m[0].stats(&v.counts[0]), m[1].stats(&v.counts[1]), m[2].stats(&v.counts[2])
 	return w
 }
 
 // view are the distributions over a window: the spans lo ≤ i < hi as a whole. It
 // moves on by adding what is new and taking out what is over.
 type view struct {
-	lo, hi                 int
-	wait, service, sojourn dense
+	lo, hi int
+	counts [3]dense
 }
 
 // move makes the view that of all spans from number lo on.
@@ -81,10 +81,9 @@ func (v *view) move(s *Series, lo int) {
 		*v = view{lo: lo, hi: lo}
 	}
 	for ; v.hi < s.next; v.hi++ {
-		p := s.at(v.hi)
-		v.wait.add(&p.Wait)
-		v.service.add(&p.Service)
-		v.sojourn.add(&p.Sojourn)
+		for k, h := range s.at(v.hi).hists() {
+			v.counts[k].add(h)
+		}
 	}
 	for v.lo < lo {
 		v.leave(s, v.lo)
@@ -108,9 +107,9 @@ func (v *view) retract(s *Series) {
 }
 
 func (v *view) sub(p *span) {
-	v.wait.sub(&p.Wait)
-	v.service.sub(&p.Service)
-	v.sojourn.sub(&p.Sojourn)
+	for k, h := range p.hists() {
+		v.counts[k].sub(h)
+	}
 }
 
 // moments are the exact part of a distribution.

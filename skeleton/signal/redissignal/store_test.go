@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"farmhand/internal/redistest"
+	"farmhand/policy"
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
@@ -30,13 +31,13 @@ func TestMain(m *testing.M) {
 
 const farm = "w"
 
-// fixture is a server whose clock stands at the middle of a second when the test
-// begins, and moves by as much as the test says (and the time the test takes).
+// fixture is a server whose clock stands still unless the test moves it: each
+// call finds it where it was, but for the time that the call itself takes.
 type fixture struct {
-	t      testing.TB
-	rdb    *redis.Client
-	store  *redissignal.Store
-	offset time.Duration
+	t     testing.TB
+	rdb   *redis.Client
+	store *redissignal.Store
+	now   time.Time
 }
 
 // both runs a test on a real redis-server and on miniredis.
@@ -50,13 +51,16 @@ func both(t *testing.T, test func(f *fixture)) {
 }
 
 func setup(t testing.TB, rdb *redis.Client) *fixture {
-	f := &fixture{t: t, rdb: rdb}
-	now, err := rdb.Time(context.Background()).Result()
-	f.must(err)
-	f.offset = now.Truncate(time.Second).Add(1500 * time.Millisecond).Sub(now)
-	f.store = redissignal.New(rdb, redissignal.Options{Offset: func() time.Duration { return f.offset }})
+	f := &fixture{t: t, rdb: rdb, now: time.Date(2026, 1, 2, 3, 4, 5, 250e6, time.UTC)}
+	f.store = redissignal.New(rdb, redissignal.Options{Offset: f.offset})
 	return f
 }
+
+// offset is how far the clock of the fixture is from that of the server, which is
+// ours.
+func (f *fixture) offset() time.Duration { return f.now.Sub(time.Now()) }
+
+func (f *fixture) pass(d time.Duration) { f.now = f.now.Add(d) }
 
 func (f *fixture) must(err error) {
 	f.t.Helper()
@@ -101,7 +105,7 @@ func TestDispatchersMerge(t *testing.T) {
 		a, b := tally(40, 0.007), tally(7, 1.3)
 		f.flush(a)
 		f.flush(b)
-		f.offset += time.Second
+		f.pass(time.Second)
 		f.flush(tally(1, 1))
 		r := f.read(0)
 		if len(r.Seconds) != 2 || r.Seconds[1].Unix != r.Seconds[0].Unix+1 {
@@ -112,7 +116,7 @@ func TestDispatchersMerge(t *testing.T) {
 		if d := cmp.Diff(want, r.Seconds[0].Tally, nearly); d != "" {
 			f.t.Error(d)
 		}
-		if age := r.Now.Sub(r.Seconds[1].At); age < 0 || age > 10*time.Second || r.Seconds[1].At.Unix() != r.Seconds[1].Unix {
+		if age := r.Now.Sub(r.Seconds[1].At); age < -500*time.Millisecond || age > 500*time.Millisecond || r.Seconds[1].At.Unix() != r.Seconds[1].Unix {
 			f.t.Errorf("a snapshot of %s is in second %d, now is %s", r.Seconds[1].At, r.Seconds[1].Unix, r.Now)
 		}
 		if r := f.read(r.Seconds[0].Unix); len(r.Seconds) != 1 || r.Seconds[0].Starts != 1 {
@@ -125,9 +129,9 @@ func TestDispatchersMerge(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	both(t, func(f *fixture) {
 		f.flush(tally(3, 1))
-		f.offset += time.Second
+		f.pass(time.Second)
 		f.flush(signal.Tally{})
-		f.offset += 3 * time.Second
+		f.pass(3 * time.Second)
 		r := f.read(0)
 		if len(r.Seconds) != 2 || r.Seconds[1].Events() != 0 {
 			f.t.Fatalf("%+v", r)
@@ -142,24 +146,35 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
+// ledgerOf is the farm's ledger on the same server, with the same clock.
+func ledgerOf(f *fixture) ledger.Ledger {
+	s := redisledger.New(f.rdb, redisledger.Options{Offset: f.offset})
+	f.t.Cleanup(s.Close)
+	return s.Farm(farm)
+}
+
+func submit(f *fixture, l ledger.Ledger, tasks int) {
+	f.t.Helper()
+	ctx := context.Background()
+	st, err := l.Stage(ctx, ledger.Submission{Job: skeleton.Job{ID: farm + "~" + ulid.Make().String()}})
+	f.must(err)
+	f.must(st.Add(ctx, make([]skeleton.NewTask, tasks)))
+	_, err = st.Commit(ctx)
+	f.must(err)
+}
+
 // The counters in a second are the ledger's.
 func TestSnapshotsAreTheLedgers(t *testing.T) {
 	both(t, func(f *fixture) {
-		ctx := context.Background()
-		l := redisledger.New(f.rdb, redisledger.Options{Offset: func() time.Duration { return f.offset }})
-		defer l.Close()
-		st, err := l.Farm(farm).Stage(ctx, ledger.Submission{Job: skeleton.Job{ID: farm + "~" + ulid.Make().String()}})
+		ctx, l := context.Background(), ledgerOf(f)
+		submit(f, l, 10)
+		taken, err := l.TakeAny(ctx, "me", 4)
 		f.must(err)
-		f.must(st.Add(ctx, make([]skeleton.NewTask, 10)))
-		_, err = st.Commit(ctx)
-		f.must(err)
-		taken, err := l.Farm(farm).TakeAny(ctx, "me", 4)
-		f.must(err)
-		_, err = l.Farm(farm).Settle(ctx, []ledger.Outcome{{Lease: taken.Leases[0], Kind: ledger.Success}, {Lease: taken.Leases[1], Kind: ledger.Rejected},
+		_, err = l.Settle(ctx, []ledger.Outcome{{Lease: taken.Leases[0], Kind: ledger.Success}, {Lease: taken.Leases[1], Kind: ledger.Rejected},
 			{Lease: taken.Leases[2], Kind: ledger.Failed, Delay: time.Minute}}, 0)
 		f.must(err)
 		f.flush(signal.Tally{})
-		g, err := l.Farm(farm).Gauges(ctx)
+		g, err := l.Gauges(ctx)
 		f.must(err)
 		s := f.read(0).Seconds[0].Snapshot
 		if s.Counts != g.Counts || s.Timed != g.Timed || s.Late != g.Late || s.Lapsed != g.Lapsed || s.Submitted != 10 || s.Done != 1 || s.Leased != 1 || !s.Conserved() {
@@ -168,23 +183,73 @@ func TestSnapshotsAreTheLedgers(t *testing.T) {
 	})
 }
 
-// A clock that is set back finds the buckets of a future that did not happen.
+// From Redis to what a policy sees: a busy second, a quiet one, and silence.
+func TestObserving(t *testing.T) {
+	both(t, func(f *fixture) {
+		l, series := ledgerOf(f), signal.NewSeries(signal.State{})
+		observe := func() *policy.Observation {
+			r := f.read(series.Since())
+			series.Add(&r)
+			o := signal.NewObservation(skeleton.Farm{Name: farm, Settings: skeleton.DefaultSettings()}, r.Now)
+			o.Waiting, o.Running = 0, 0
+			series.Observe(&o)
+			return &o
+		}
+		second := func(tasks int) {
+			f.pass(time.Second)
+			if tasks > 0 {
+				submit(f, l, tasks)
+			}
+			f.flush(signal.Tally{Starts: tasks})
+		}
+		f.flush(signal.Tally{})
+		second(10)
+		second(20)
+		o := observe()
+		if o.Stale() || o.Last.Arrivals != o.Last.Starts || math.Abs(o.Last.Arrivals-30) > 5 || o.Last.Covered < 1.9 {
+			f.t.Errorf("busy: %+v, age %g", o.Last, o.Age)
+		}
+		second(0)
+		second(0)
+		if o := observe(); o.Stale() || o.Last.Arrivals > 1 || o.Last.Covered < 1.9 || o.Short.Arrivals != 30 {
+			f.t.Errorf("quiet: %+v, age %g", o.Last, o.Age)
+		}
+		f.pass(8 * time.Second)
+		if o := observe(); !o.Stale() || o.Last.Covered != 0 || o.Last.Rate().Known() {
+			f.t.Errorf("silent: %+v, age %g", o.Last, o.Age)
+		}
+	})
+}
+
+// A clock that is set back: the seconds come again, with the counters of now.
 func TestClockGoesBack(t *testing.T) {
 	both(t, func(f *fixture) {
-		for range 4 {
-			f.flush(tally(5, 1))
-			f.offset += time.Second
+		series := signal.NewSeries(signal.State{})
+		observe := func() policy.Observation {
+			r := f.read(series.Since())
+			series.Add(&r)
+			o := policy.Observation{At: r.Now, Interval: 2, Slots: 1}
+			series.Observe(&o)
+			return o
 		}
-		f.offset -= 3500 * time.Millisecond // before the first flush of its second
-		f.offset += time.Second
-		f.flush(tally(1, 1))
-		r := f.read(0)
-		last := r.Seconds[len(r.Seconds)-1]
-		if last.Unix != r.Now.Unix() || last.Starts != 1 || last.Service.N != 1 || last.At.After(r.Now) {
-			f.t.Errorf("at %s: %+v", r.Now, last)
+		l := ledgerOf(f)
+		for range 5 {
+			submit(f, l, 10)
+			f.flush(signal.Tally{Starts: 10})
+			f.pass(time.Second)
 		}
-		if r := f.read(r.Now.Unix() + 100); len(r.Seconds) != 0 {
-			f.t.Errorf("%+v", r)
+		observe()
+		f.pass(-4 * time.Second)
+		if o := observe(); o.Last.Covered != 0 {
+			f.t.Errorf("just after it was set back: %+v", o.Last)
+		}
+		for range 2 {
+			submit(f, l, 10)
+			f.flush(signal.Tally{Starts: 10})
+			f.pass(time.Second)
+		}
+		if o := observe(); o.Last.Arrivals != 10 || o.Last.Covered > 1.2 {
+			f.t.Errorf("later: %+v", o.Last)
 		}
 	})
 }
@@ -203,7 +268,7 @@ func TestBucketsExpire(t *testing.T) {
 		if ttl <= signal.Kept || ttl > signal.Kept+time.Minute {
 			f.t.Errorf("kept for %s", ttl)
 		}
-		f.offset += signal.Kept + 2*time.Second
+		f.pass(signal.Kept + 2*time.Second)
 		if r := f.read(0); len(r.Seconds) != 0 {
 			f.t.Errorf("%d seconds older than %s", len(r.Seconds), signal.Kept)
 		}

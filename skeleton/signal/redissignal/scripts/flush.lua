@@ -9,14 +9,11 @@
 --   n      the ledger's counters at the last flush: µs,submitted,waiting,leased,
 --          delayed,done,dead,cancelled,timed,late,lapsed
 --   FLUSH  the tally of a flush; the second's tally is what they merge to
+-- (After the clock was set back, the seconds that come again hold both tallies.)
 local P = KEYS[1]
 local T = redis.call('TIME')
 local now = T[1] * 1000000 + T[2] + ARGV[1]
 local key = P .. 'sec:' .. string.format('%.0f', math.floor(now / 1e6))
-
--- A bucket that was written later than now is of before the clock was set back.
-local last = redis.call('HGET', key, 'n')
-if last and tonumber(string.match(last, '^%d+')) > now then redis.call('DEL', key) end
 
 local n = redis.call('HMGET', P .. 'n', 'submitted', 'waiting', 'leased', 'delayed', 'done', 'dead', 'cancelled',
   'timed', 'late', 'lapsed')
