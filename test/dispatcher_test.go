@@ -18,27 +18,40 @@ import (
 // url ("" = the platform's own). It ends with the test.
 func (f *farm) dispatch(url string) (base string, cmd *exec.Cmd) {
 	f.t.Helper()
+	// The token alone: the URL holds the password.
+	return f.run("dispatcher", url, "farmhand-token")
+}
+
+// run starts one more process of a function, with secrets of the state folder. It
+// ends with the test.
+func (f *farm) run(function, url string, secrets ...string) (base string, cmd *exec.Cmd) {
+	f.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	address := l.Addr().String()
 	_ = l.Close() // it only found a free port
-	secrets := filepath.Join(f.file("secrets"))
-	if err := os.MkdirAll(secrets, 0o700); err != nil {
+	folder := f.file(function + "-secrets")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		f.t.Fatal(err)
 	}
-	// The token alone: the URL holds the password.
-	if err := os.WriteFile(filepath.Join(secrets, "farmhand-token"), []byte(f.read("secrets/farmhand-token")), 0o600); err != nil {
-		f.t.Fatal(err)
+	for _, name := range secrets {
+		from := "credentials"
+		if name == "farmhand-token" {
+			from = "secrets"
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(f.read(filepath.Join(from, name))), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
 	}
-	log, err := os.OpenFile(filepath.Join(f.state, "logs", "dispatcher.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(f.state, "logs", function+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd = exec.Command(filepath.Join(bin, "functions", "dispatcher"))
-	cmd.Env = []string{"HOME=" + f.state, "farmhand_listen=" + address, "secret_mount_path=" + secrets, "farmhand_redis_url=" + f.read("redis.url"),
+	cmd = exec.Command(filepath.Join(bin, "functions", function))
+	cmd.Env = []string{"HOME=" + f.state, "farmhand_listen=" + address, "secret_mount_path=" + folder, "farmhand_redis_url=" + f.read("redis.url"),
 		"farmhand_gateway_url=" + cmp.Or(url, f.url), "farmhand_missing=3s", "write_timeout=65s", "read_timeout=65s"}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -49,7 +62,7 @@ func (f *farm) dispatch(url string) (base string, cmd *exec.Cmd) {
 		_ = cmd.Wait()
 	})
 	base = "http://" + address
-	until(f.t, patience, "the dispatcher is ready", func() bool {
+	until(f.t, patience, "the "+function+" is ready", func() bool {
 		resp, err := http.Get(base + "/_/ready")
 		if err != nil {
 			return false

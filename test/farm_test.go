@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,8 @@ type config struct {
 	dispatcher map[string]string // more environment of the dispatcher
 	redis      string            // URL of a server of the test's own
 	byHand     bool              // no dispatcher: the test starts its own
+	steered    bool              // no controller: the test starts its own
+	farm       map[string]string // annotations of the workers, instead of a count that the test sets
 }
 
 // farm is a platform with a dispatcher, a controller and workers, all of them
@@ -44,6 +47,7 @@ type farm struct {
 	client  *jobclient.Client
 	rdb     *redis.Client
 	store   *redisledger.Store
+	seeds   []string // keys of the seconds that steer wrote ahead
 }
 
 // patience bounds every wait for something that has to happen.
@@ -77,6 +81,8 @@ func start(t *testing.T, cfg config) *farm {
 	f.up()
 	if !cfg.byHand {
 		f.connect(f.url + "/function/dispatcher")
+	}
+	if !cfg.byHand && !cfg.steered {
 		f.ready(cfg.workers)
 	}
 	return f
@@ -84,13 +90,16 @@ func start(t *testing.T, cfg config) *farm {
 
 func (f *farm) stack() string { return filepath.Join(filepath.Dir(f.state), "stack.yml") }
 
-// deployment of the workers.
+// deployment of the workers. It begins with their number; the controller leaves
+// that to the test, unless the test says how the farm is to be scaled.
 func (f *farm) deployment() types.FunctionDeployment {
+	annotations := map[string]string{"com.openfaas.ready.http.path": "/_/ready", "farmhand.slots": fmt.Sprint(f.cfg.slots),
+		"farmhand.timeout": f.cfg.timeout, "farmhand.min": "0", "farmhand.policy": "manual"}
+	maps.Copy(annotations, f.cfg.farm)
 	return types.FunctionDeployment{
 		Service: "worker", Image: "test/worker:latest",
-		Labels: &map[string]string{"farmhand.worker": "true", "com.openfaas.scale.min": fmt.Sprint(f.cfg.workers), "com.openfaas.scale.max": "20"},
-		Annotations: &map[string]string{"com.openfaas.ready.http.path": "/_/ready",
-			"farmhand.slots": fmt.Sprint(f.cfg.slots), "farmhand.timeout": f.cfg.timeout},
+		Labels:      &map[string]string{"farmhand.worker": "true", "com.openfaas.scale.min": fmt.Sprint(f.cfg.workers), "com.openfaas.scale.max": "20"},
+		Annotations: &annotations,
 		EnvVars: map[string]string{"read_timeout": "60s", "write_timeout": "60s", "exec_timeout": f.cfg.timeout, "healthcheck_interval": "100ms",
 			"max_inflight": fmt.Sprint(f.cfg.inflight), "starts": f.starts},
 	}
@@ -108,8 +117,10 @@ func (f *farm) stackFile() []byte {
 	}
 	w := f.deployment()
 	functions := map[string]any{
-		"controller": function("controller", suite, "farmhand-token", "farmhand-redis", "basic-auth-user", "basic-auth-password"),
-		"worker":     map[string]any{"image": w.Image, "labels": w.Labels, "annotations": w.Annotations, "environment": w.EnvVars},
+		"worker": map[string]any{"image": w.Image, "labels": w.Labels, "annotations": w.Annotations, "environment": w.EnvVars},
+	}
+	if !f.cfg.steered {
+		functions["controller"] = function("controller", suite, "farmhand-token", "farmhand-redis", "basic-auth-user", "basic-auth-password")
 	}
 	if !f.cfg.byHand {
 		env := map[string]string{"farmhand_missing": "3s"}
@@ -183,11 +194,10 @@ func (f *farm) ready(n int) {
 // down ends the platform. None of its processes is left.
 func (f *farm) down() {
 	if f.t.Failed() {
-		if log, err := os.ReadFile(filepath.Join(f.state, "logs", "platform.log")); err == nil {
-			f.t.Logf("platform.log ends with\n%s", log[max(0, len(log)-4000):])
-		}
-		if log, err := os.ReadFile(filepath.Join(f.state, "logs", "dispatcher.log")); err == nil {
-			f.t.Logf("dispatcher.log ends with\n%s", log[max(0, len(log)-4000):])
+		for _, name := range []string{"platform.log", "dispatcher.log", "controller.log"} {
+			if log, err := os.ReadFile(filepath.Join(f.state, "logs", name)); err == nil {
+				f.t.Logf("%s ends with\n%s", name, log[max(0, len(log)-4000):])
+			}
 		}
 	}
 	if f.rdb != nil {
