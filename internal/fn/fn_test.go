@@ -97,6 +97,19 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
+// Every path reaches the service as it was sent: no redirect leads the client
+// away from where the gateway has mounted the function.
+func TestPathsAreNotCleaned(t *testing.T) {
+	r := start(t, fn.Config{WriteTimeout: time.Second}, &fn.Service{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.Path)
+	})})
+	for _, path := range []string{"//jobs", "/jobs/../farms", "/jobs/./x", "/_/health/", "/jobs//"} {
+		if code, body := get(t, r.url+path); code != 200 || body != path {
+			t.Errorf("%s: %d %q", path, code, body)
+		}
+	}
+}
+
 // A call that runs when the process is asked to end is finished first (P55).
 func TestDrainFinishesCalls(t *testing.T) {
 	entered, leave, drained, stopped := make(chan bool), make(chan bool), make(chan bool), false

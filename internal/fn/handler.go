@@ -11,26 +11,16 @@ import (
 )
 
 // handler adds to a service's handler what the platform asks of a function, and
-// turns a panic into a problem document.
+// turns a panic into a problem document. It is no ServeMux: that redirects paths
+// such as //x to where the function is not, since only the gateway knows where
+// that is mounted.
 type handler struct {
-	mux      *http.ServeMux
+	service  *Service
 	log      *slog.Logger
 	draining atomic.Bool
 }
 
-func newHandler(s *Service, log *slog.Logger) *handler {
-	h := &handler{mux: http.NewServeMux(), log: log}
-	h.mux.HandleFunc("/_/health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "OK\n") })
-	h.mux.HandleFunc("/_/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if h.draining.Load() || s.Ready != nil && !s.Ready() {
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.WriteString(w, "OK\n")
-	})
-	h.mux.Handle("/", s.Handler)
-	return h
-}
+func newHandler(s *Service, log *slog.Logger) *handler { return &handler{service: s, log: log} }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
@@ -38,7 +28,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t := &writer{ResponseWriter: w}
 	defer h.rescue(t, r)
-	h.mux.ServeHTTP(t, r)
+	switch r.URL.Path {
+	case "/_/health":
+		_, _ = io.WriteString(t, "OK\n")
+	case "/_/ready":
+		h.ready(t)
+	default:
+		h.service.Handler.ServeHTTP(t, r)
+	}
+}
+
+func (h *handler) ready(w http.ResponseWriter) {
+	if h.draining.Load() || h.service.Ready != nil && !h.service.Ready() {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "OK\n")
 }
 
 // rescue answers 500 for a handler that panicked. Once the answer has begun

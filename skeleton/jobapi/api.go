@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"time"
 
 	"farmhand/internal/problem"
@@ -145,6 +146,10 @@ func (a *API) routes() {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := r.URL.EscapedPath(); p != "" && p != "/" && path.Clean(p) != p {
+		notFound(w, r) // the mux would redirect to where we are not: the gateway has mounted us elsewhere
+		return
+	}
 	if _, pattern := a.mux.Handler(r); pattern != "" {
 		a.mux.ServeHTTP(w, r)
 		return
@@ -159,6 +164,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			At("method", "use "+probe.header.Get("Allow")))
 		return
 	}
+	notFound(w, r)
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, problem.New(http.StatusNotFound, "not-found", "there is nothing at "+quote(r.URL.Path)).
 		At("path", "POST /jobs, GET /jobs/{id}, GET /farms: see docs/api.md"))
 }
