@@ -18,7 +18,8 @@ type signals struct {
 	mu     sync.Mutex
 	by     map[string][]signal.Second
 	err    error
-	mangle func(*signal.Second) // what is read
+	frozen bool                                // nothing new is kept
+	mangle func(farm string, s *signal.Second) // what is read
 }
 
 func (s *signals) set(change func()) {
@@ -37,7 +38,9 @@ func (s *signals) beat(farm string, l ledger.Ledger, t *signal.Tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sec := signal.Second{Unix: now.Unix(), Snapshot: signal.Snapshot{At: now, Counts: g.Counts, Timed: g.Timed, Late: g.Late, Lapsed: g.Lapsed}, Tally: *t}
-	s.by[farm] = append(s.by[farm], sec)
+	if !s.frozen {
+		s.by[farm] = append(s.by[farm], sec)
+	}
 }
 
 func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]signal.Reading, error) {
@@ -52,7 +55,7 @@ func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]si
 		for _, sec := range s.by[farm] {
 			if sec.Unix > after && r.Now.Sub(sec.At) <= signal.Kept {
 				if s.mangle != nil {
-					s.mangle(&sec)
+					s.mangle(farm, &sec)
 				}
 				r.Seconds = append(r.Seconds, sec)
 			}
@@ -72,9 +75,10 @@ type window struct {
 type ledgers struct {
 	ledger.Store
 
-	mu      sync.Mutex
-	err     error
-	windows []window
+	mu       sync.Mutex
+	err      error // of everything
+	gaugeErr error
+	windows  []window
 }
 
 func (l *ledgers) set(change func()) {
@@ -125,6 +129,9 @@ type gauged struct {
 }
 
 func (g gauged) Gauges(ctx context.Context) (ledger.Gauges, error) {
+	g.of.mu.Lock()
+	away := cmp.Or(g.of.err, g.of.gaugeErr)
+	g.of.mu.Unlock()
 	v, err := g.Ledger.Gauges(ctx)
-	return v, cmp.Or(g.of.away(), err)
+	return v, cmp.Or(away, err)
 }

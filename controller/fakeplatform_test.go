@@ -14,10 +14,10 @@ import (
 type function struct {
 	controller.Worker
 	startup     time.Duration
-	least, most int         // what the platform clamps counts to; most 0: nothing
-	ready       []time.Time // of each replica
-	err         error       // of scale calls
-	hang        bool        // scale calls end with their context only
+	least, most int           // what the platform clamps counts to; most 0: nothing
+	ready       []time.Time   // of each replica
+	err         error         // of scale calls
+	hang        bool          // scale calls end with their context only
 	lag         time.Duration // of a scale call
 	cached      time.Duration // for so long after a call the platform shows what was before
 	before      int

@@ -57,6 +57,10 @@ func (f *farm) observe(now time.Time, g *ledger.Gauges, r *signal.Reading) polic
 		f.series.Add(r)
 	}
 	f.series.Observe(&o)
+	if o.Stale() && f.state.Lower != nil { // a scale-down does not go on in the dark
+		f.state.Lower = nil
+		o.Desired, o.Starting = f.worker.Desired, max(0, f.worker.Desired-f.worker.Ready)
+	}
 	return o
 }
 

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +34,7 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 		}
 		var r *signal.Reading
 		if reading, ok := readings[w.name]; ok {
+			reading.Seconds = slices.DeleteFunc(reading.Seconds, spoilt)
 			r = &reading
 		}
 		var foreign *Foreign
@@ -54,6 +57,17 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 			c.cfg.Ticked(w.name, w.late)
 		}
 	}
+}
+
+// spoilt reports whether a second holds what is no number. Nothing of it can be
+// told in a receipt, so it is passed over, as one that is not known.
+func spoilt(s signal.Second) bool {
+	for _, h := range []*signal.Hist{&s.Wait, &s.Service, &s.Sojourn} {
+		if x := h.Sum + h.Squares + h.Max; math.IsNaN(x) || math.IsInf(x, 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // decide makes the receipt of a tick. The farm is locked.
@@ -80,6 +94,19 @@ func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign
 	return r
 }
 
+// demand is what the farm wants of the capacity, given its last decision. What it
+// keeps in any case it gets first.
+func (f *farm) demand(want int, r *Receipt) Demand {
+	if r != nil && r.keeps() {
+		return Demand{Farm: f.name, Want: want, Min: want}
+	}
+	return Demand{Farm: f.name, Want: want, Min: f.eff.Min}
+}
+
+// keeps reports whether the capacity can take nothing from the farm: in the dark
+// nothing is scaled down, and in some modes nothing at all.
+func (r *Receipt) keeps() bool { return !r.Mode.Acts() || r.Observation.Stale() }
+
 // allot fits what the farms want into the capacity.
 func (c *Controller) allot(batch []*work) {
 	demands := make([]Demand, 0, len(batch))
@@ -87,7 +114,7 @@ func (c *Controller) allot(batch []*work) {
 	for _, w := range batch {
 		if w.wish != nil {
 			ticking[w.name] = w
-			demands = append(demands, Demand{Farm: w.name, Want: w.wish.Replicas, Min: w.eff.Min})
+			demands = append(demands, w.demand(w.wish.Replicas, w.wish))
 		}
 	}
 	if len(demands) == 0 {
@@ -97,7 +124,7 @@ func (c *Controller) allot(batch []*work) {
 	for name, f := range c.farms {
 		if ticking[name] == nil {
 			f.mu.Lock()
-			demands = append(demands, Demand{Farm: name, Want: f.state.wanted(f.worker.Desired), Min: f.eff.Min})
+			demands = append(demands, f.demand(f.state.wanted(f.worker.Desired), f.last))
 			f.mu.Unlock()
 		}
 	}
@@ -107,7 +134,7 @@ func (c *Controller) allot(batch []*work) {
 		if w == nil {
 			continue
 		}
-		if r := w.wish; n < r.Replicas && r.Mode.Acts() {
+		if r := w.wish; n < r.Replicas && !r.keeps() {
 			capacity, _ := c.cfg.Allocator.(Capacity)
 			r.Capacity = &Cut{From: r.Replicas, To: n, Capacity: int(capacity)}
 			r.Replicas = n
