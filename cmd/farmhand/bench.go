@@ -63,6 +63,7 @@ func benchDispatchCmd() *cobra.Command {
 		},
 	}
 	dispatchFlags(cmd, &c)
+	cmd.Flags().IntVar(&c.Tasks, "tasks", c.Tasks, "tasks of a capacity run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -72,14 +73,13 @@ func dispatchFlags(cmd *cobra.Command, c *bench.DispatchConfig) {
 	f.StringVar(&c.Stack, "stack", c.Stack, "stack file")
 	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of built functions (default: they are built)")
 	f.IntVar(&c.Replicas, "replicas", c.Replicas, "workers")
-	f.IntVar(&c.Tasks, "tasks", c.Tasks, "tasks of a capacity run")
 	f.IntVar(&c.Runs, "runs", c.Runs, "counted runs")
 	f.Uint64Var(&c.Seed, "seed", 1, "recorded; this benchmark draws nothing")
 }
 
 func benchFootprintCmd() *cobra.Command {
 	c := bench.FootprintConfig{Tasks: 100_000, Images: 2000, Bytes: 2 << 20, Idle: 20 * time.Second}
-	c.Dispatch = bench.DispatchConfig{Stack: "stack.yml", Replicas: 4, Tasks: 5000, Runs: 5}
+	c.Dispatch = bench.DispatchConfig{Stack: "stack.yml", Replicas: 4, Runs: 5}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "footprint", Short: "Processor at rest, memory under large jobs, size and start of a function", Args: exactly(),
@@ -94,6 +94,7 @@ func benchFootprintCmd() *cobra.Command {
 	}
 	dispatchFlags(cmd, &c.Dispatch)
 	f := cmd.Flags()
+	f.IntVar(&c.Tasks, "tasks", c.Tasks, "tasks of the large job")
 	f.IntVar(&c.Images, "images", c.Images, "images streamed; 0 leaves them out")
 	f.IntVar(&c.Bytes, "image-bytes", c.Bytes, "size of an image, about")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
