@@ -11,6 +11,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -53,8 +55,7 @@ func New(rdb redis.UniversalClient, o Options) *Store {
 	return &Store{rdb: rdb, shift: o.Offset}
 }
 
-// Flush adds what a dispatcher counted to the seconds of its farms, in one round
-// trip. A farm with an empty tally gets a heartbeat. What was stored is taken out
+// Flush adds what a dispatcher counted to the seconds of its farms. A farm with an empty tally gets a heartbeat. What was stored is taken out
 // of d; an error says why the rest was not. (An answer that is lost on its way
 // leaves tallies in d that were stored: they may count twice, which is rare and
 // harmless, as the ledger's counters are not among them.)
@@ -75,8 +76,7 @@ func (s *Store) Flush(ctx context.Context, d signal.Deltas) error {
 }
 
 // Read returns what is new of each farm since a second of Unix time; 0 brings
-// all that is kept. It takes one round trip. An error says which farms are not in
-// the answer, and why.
+// all that is kept. An error says which farms are not in the answer, and why.
 func (s *Store) Read(ctx context.Context, since map[string]int64) (map[string]signal.Reading, error) {
 	calls := make(map[string][]any, len(since))
 	for farm, sec := range since {
@@ -97,40 +97,46 @@ func (s *Store) Read(ctx context.Context, since map[string]int64) (map[string]si
 	return readings, err
 }
 
-// each calls a script for many farms in one round trip, and then done for each
-// farm whose call went well. A server that does not know the script is taught it.
+// batch is how many farms one round trip serves: so few that the first reading
+// of all, with 15 minutes of each, does not run into a timeout.
+const batch = 50
+
+// each calls a script for many farms, and then done for each farm whose call
+// went well.
 func (s *Store) each(ctx context.Context, script *redis.Script, calls map[string][]any, done func(string, *redis.Cmd) error) error {
-	if len(calls) == 0 {
-		return nil
-	}
 	var errs []error
-	for taught := false; ; taught = true {
-		pipe := s.rdb.Pipeline()
-		cmds := make(map[string]*redis.Cmd, len(calls))
-		for farm, args := range calls {
-			cmds[farm] = script.EvalSha(ctx, pipe, []string{prefix(farm)}, args...)
-		}
-		_, _ = pipe.Exec(ctx) // each command keeps its own error
-		for farm, cmd := range cmds {
-			err := cmd.Err()
-			if redis.HasErrorPrefix(err, "NOSCRIPT") && !taught {
-				continue
-			}
+	for farms := range slices.Chunk(slices.Collect(maps.Keys(calls)), batch) {
+		cmds := s.call(ctx, script, farms, calls)
+		for i, farm := range farms {
+			err := cmds[i].Err()
 			if err == nil {
-				err = done(farm, cmd)
+				err = done(farm, cmds[i])
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("redissignal: %s: %w", farm, err))
 			}
-			delete(calls, farm)
-		}
-		if len(calls) == 0 {
-			return few(errs)
-		}
-		if err := script.Load(ctx, s.rdb).Err(); err != nil {
-			return few(append(errs, fmt.Errorf("redissignal: %w", err)))
 		}
 	}
+	return few(errs)
+}
+
+// call calls a script for some farms in one round trip. A server that does not
+// know the script is taught it, and called again: a flush that it has taken in
+// the meantime is the same one by its name.
+func (s *Store) call(ctx context.Context, script *redis.Script, farms []string, calls map[string][]any) []*redis.Cmd {
+	cmds := make([]*redis.Cmd, len(farms))
+	for range 2 {
+		pipe := s.rdb.Pipeline()
+		for i, farm := range farms {
+			cmds[i] = script.EvalSha(ctx, pipe, []string{prefix(farm)}, calls[farm]...)
+		}
+		_, _ = pipe.Exec(ctx) // each command keeps its own error
+		unknown := func(c *redis.Cmd) bool { return redis.HasErrorPrefix(c.Err(), "NOSCRIPT") }
+		if !slices.ContainsFunc(cmds, unknown) || script.Load(ctx, s.rdb).Err() != nil {
+			break
+		}
+	}
+	return cmds
 }
 
 // few joins errors, but not hundreds of the same.
