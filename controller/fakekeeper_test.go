@@ -22,7 +22,8 @@ type kept struct {
 	overrides []byte
 }
 
-// keeper does what scripts/*.lua of rediskeeper do.
+// keeper does what scripts/*.lua of rediskeeper do. It looks at no context: what
+// keeps a controller from saving is its fence alone.
 type keeper struct {
 	now func() time.Time
 
@@ -46,11 +47,11 @@ func (k *keeper) of(farm string) *kept {
 	return k.by[farm]
 }
 
-func (k *keeper) Claim(ctx context.Context, owner string, length time.Duration, claims []controller.Claim) ([]controller.Held, error) {
+func (k *keeper) Claim(_ context.Context, owner string, length time.Duration, claims []controller.Claim) ([]controller.Held, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.err != nil || ctx.Err() != nil {
-		return nil, cmp.Or(k.err, ctx.Err())
+	if k.err != nil {
+		return nil, k.err
 	}
 	held := make([]controller.Held, len(claims))
 	for i, c := range claims {
@@ -83,10 +84,10 @@ func (k *keeper) Release(_ context.Context, owner string, claims []controller.Cl
 	return k.err
 }
 
-func (k *keeper) Save(ctx context.Context, saves []controller.Save) ([]bool, error) {
+func (k *keeper) Save(_ context.Context, saves []controller.Save) ([]bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := cmp.Or(k.err, k.saveErr, ctx.Err()); err != nil {
+	if err := cmp.Or(k.err, k.saveErr); err != nil {
 		return nil, err
 	}
 	ok := make([]bool, len(saves))
@@ -135,12 +136,13 @@ func (l *receipts) set(change func()) {
 func (l *receipts) Append(ctx context.Context, entries []controller.Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range entries {
-		if l.err == nil {
-			l.by[e.Farm] = append(l.by[e.Farm], e.Data)
-		}
+	if err := cmp.Or(l.err, ctx.Err()); err != nil {
+		return err
 	}
-	return cmp.Or(l.err, ctx.Err())
+	for _, e := range entries {
+		l.by[e.Farm] = append(l.by[e.Farm], e.Data)
+	}
+	return nil
 }
 
 func (l *receipts) Tail(_ context.Context, farm string, n int) (list [][]byte, err error) {

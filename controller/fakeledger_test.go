@@ -3,6 +3,7 @@ package controller_test
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,8 +53,9 @@ func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]si
 			continue
 		}
 		r := signal.Reading{Now: s.now()}
-		for _, sec := range s.by[farm] {
-			if sec.Unix > after && r.Now.Sub(sec.At) <= signal.Kept {
+		first, _ := slices.BinarySearchFunc(s.by[farm], after+1, func(sec signal.Second, unix int64) int { return cmp.Compare(sec.Unix, unix) })
+		for _, sec := range s.by[farm][first:] {
+			if r.Now.Sub(sec.At) <= signal.Kept {
 				if s.mangle != nil {
 					s.mangle(farm, &sec)
 				}

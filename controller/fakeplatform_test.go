@@ -40,7 +40,6 @@ type platform struct {
 	lists   int
 	listErr error
 	slow    time.Duration // what a list takes on its way back
-	frozen  chan struct{} // lists wait for it, whatever their context says
 	usage   controller.Usage
 }
 
@@ -110,11 +109,8 @@ func (p *platform) Workers(ctx context.Context) (workers []controller.Worker, er
 	for _, f := range p.by {
 		workers = append(workers, f.look())
 	}
-	err, frozen, slow := p.listErr, p.frozen, p.slow
+	err, slow := p.listErr, p.slow
 	p.mu.Unlock()
-	if frozen != nil {
-		<-frozen
-	}
 	if slow > 0 {
 		<-time.After(slow)
 	}
@@ -132,6 +128,9 @@ func (p *platform) Replicas(ctx context.Context, name string) (desired, ready in
 }
 
 func (p *platform) Scale(ctx context.Context, name string, n int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	f := p.by[name]
 	err, hang, lag := f.err, f.hang, f.lag

@@ -114,9 +114,25 @@ func (c *Controller) Start() {
 // leases. Stopping twice, or before Start, is fine.
 func (c *Controller) Stop() {
 	c.end()
+	claims := c.quit()
 	c.done.Wait()
-	var claims []Claim
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
+	defer cancel()
+	if err := c.cfg.Keeper.Release(ctx, c.cfg.Owner, claims); err != nil {
+		c.cfg.Log.Warn("the leases could not be released; they end by themselves", "error", err)
+	}
+}
+
+// quit waits for the pulse under way, gives up all leases and returns them. Calls
+// may be under way still.
+func (c *Controller) quit() (claims []Claim) {
+	c.pulsing.Lock()
+	defer c.pulsing.Unlock()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for name, f := range c.farms {
 		f.mu.Lock()
 		if f.fence > 0 {
@@ -129,16 +145,11 @@ func (c *Controller) Stop() {
 		claims = append(claims, Claim{Fence: c.lead})
 		c.lead = 0
 	}
-	c.mu.Unlock()
-	if len(claims) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
-	defer cancel()
-	if err := c.cfg.Keeper.Release(ctx, c.cfg.Owner, claims); err != nil {
-		c.cfg.Log.Warn("the leases could not be released; they end by themselves", "error", err)
-	}
+	return claims
 }
+
+// errStopped answers who asks a stopped Controller for a step.
+var errStopped = errors.New("controller: it is stopped")
 
 // Step does what is due now: it looks at all farms, and decides for those whose
 // interval is over. A loop and steps together are safe.

@@ -27,8 +27,12 @@ type work struct {
 func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 	c.pulsing.Lock()
 	defer c.pulsing.Unlock()
+	if c.ctx.Err() != nil {
+		return errStopped
+	}
 	ctx, cancel := context.WithTimeout(ctx, pulseTime)
 	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
 	defer func() {
 		c.mu.Lock()
 		if c.lastErr = err; err == nil {
@@ -173,7 +177,7 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 	w.now, w.owner = h.Now, h.Owner
 	w.look = time.Time{}
 	if h.Fence == 0 {
-		w.fence, w.series = 0, nil
+		w.fence, w.series, w.state, w.last = 0, nil, state{}, nil
 		w.next = now.Add(w.eff.Interval)
 		return err
 	}

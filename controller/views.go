@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,7 @@ func (c *Controller) view(ctx context.Context, f *farm, n int) FarmView {
 		Problems: f.eff.Problems}
 	ours := f.fence > 0
 	st, last := f.state, f.last
+	st.Conditions = maps.Clone(st.Conditions) // the next tick changes them
 	if n > 1 {
 		v.Settings = f.eff.Origins
 	}

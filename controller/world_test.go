@@ -67,7 +67,7 @@ func in(t *testing.T, test func(t *testing.T, w *world)) {
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Add(w.shift)
+	return time.Now().Add(w.shift).UTC().Round(0)
 }
 
 // after lets time pass.

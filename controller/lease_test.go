@@ -1,0 +1,269 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"farmhand/controller"
+	"farmhand/skeleton"
+	"farmhand/skeleton/ledger"
+	"farmhand/skeleton/signal"
+)
+
+// stops are places where a controller is stopped as by SIGSTOP: it stands there
+// whatever its context says.
+type stops struct {
+	mu sync.Mutex
+	at map[string]chan struct{}
+}
+
+func (s *stops) stop(places ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = map[string]chan struct{}{}
+	for _, p := range places {
+		s.at[p] = make(chan struct{})
+	}
+}
+
+// let lets it go on.
+func (s *stops) let() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.at {
+		close(c)
+	}
+	s.at = nil
+}
+
+func (s *stops) pass(place string) {
+	s.mu.Lock()
+	c := s.at[place]
+	s.mu.Unlock()
+	if c != nil {
+		<-c
+	}
+}
+
+type (
+	stopPlatform struct {
+		controller.Platform
+		*stops
+	}
+	stopSignals struct {
+		controller.Signals
+		*stops
+	}
+	stopKeeper struct {
+		controller.Keeper
+		*stops
+	}
+	stopLog struct {
+		controller.Log
+		*stops
+	}
+	stopLedgers struct {
+		ledger.Store
+		*stops
+	}
+)
+
+func (s stopPlatform) Workers(ctx context.Context) ([]controller.Worker, error) {
+	s.pass("list")
+	return s.Platform.Workers(ctx)
+}
+
+func (s stopPlatform) Scale(ctx context.Context, name string, n int) error {
+	s.pass("call")
+	return s.Platform.Scale(ctx, name, n)
+}
+
+func (s stopSignals) Read(ctx context.Context, since map[string]int64) (map[string]signal.Reading, error) {
+	s.pass("observe")
+	return s.Signals.Read(ctx, since)
+}
+
+func (s stopKeeper) Save(ctx context.Context, saves []controller.Save) ([]bool, error) {
+	s.pass("save")
+	return s.Keeper.Save(ctx, saves)
+}
+
+func (s stopLog) Append(ctx context.Context, entries []controller.Entry) error {
+	s.pass("receipt")
+	return s.Log.Append(ctx, entries)
+}
+
+func (s stopLedgers) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
+	s.pass("publish")
+	return s.Store.PublishWindows(ctx, farms)
+}
+
+// stoppable makes a controller that can be stopped in the middle.
+func (w *world) stoppable(owner string) (*controller.Controller, *stops) {
+	s := &stops{}
+	cfg := w.config(owner)
+	cfg.Platform, cfg.Signals, cfg.Keeper = stopPlatform{cfg.Platform, s}, stopSignals{cfg.Signals, s}, stopKeeper{cfg.Keeper, s}
+	cfg.Receipts, cfg.Ledgers = stopLog{cfg.Receipts, s}, stopLedgers{cfg.Ledgers, s}
+	c := w.create(cfg)
+	w.t.Cleanup(s.let)
+	c.Start()
+	w.after(10 * time.Millisecond)
+	return c, s
+}
+
+// owners are who decided for a farm, in order.
+func (w *world) owners(farm string) (list []string) {
+	for _, r := range w.log.of(w.t, farm) {
+		list = append(list, r.Controller)
+	}
+	return slices.Compact(list)
+}
+
+// A controller that is stopped in the middle of a tick loses its lease: the other
+// one takes over, reads back, and asserts what is to be. The first, when it goes
+// on, neither acts nor saves.
+func TestStoppedController(t *testing.T) {
+	for name, places := range map[string][]string{
+		"list": {"list"}, "observe": {"observe"}, "save": {"save"}, "receipt": {"receipt"}, "publish": {"publish"}, "call": {"call", "list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				w.platform.add("f", 5, "policy", "static:n=5")
+				a, stops := w.stoppable("A")
+				w.warm()
+				stops.stop(places...)
+				w.override(a, "f", "policy", "static:n=8")
+				w.after(100 * time.Millisecond)
+				b, began := w.start("B"), time.Now()
+				w.after(controller.LeaseTime + interval)
+				calls := w.platform.made()
+				if len(calls) != 1 || calls[0].n != 8 {
+					t.Fatalf("calls %v", calls)
+				}
+				if d := calls[0].at.Sub(began); d < controller.LeaseTime/2-time.Second {
+					t.Errorf("taken over after %s, while the lease held", d)
+				}
+				w.override(b, "f", "policy", "static:n=6")
+				w.after(interval)
+				w.platform.made()
+				w.ledgers.published()
+				state := w.keeper.by["f"].fence
+
+				stops.let()
+				w.after(time.Minute)
+				for _, call := range w.platform.made() {
+					t.Errorf("a call for %d by who has no lease", call.n)
+				}
+				for _, p := range w.ledgers.published() {
+					if p.Target != 6 {
+						t.Errorf("a window of %d by who has no lease", p.Target)
+					}
+				}
+				if w.keeper.by["f"].fence != state {
+					t.Error("the lease moved back")
+				}
+				if got := w.owners("f"); !slices.Equal(got, []string{"A", "B"}) {
+					t.Errorf("decided by %v", got)
+				}
+				if name == "save" && w.keeper.refused == 0 {
+					t.Error("the first one's state was not refused")
+				}
+			})
+		})
+	}
+}
+
+// Two controllers share the farms: each farm has one owner as long as that one
+// lives, and its own share of the ticks is not disturbed. Who is stopped properly
+// hands over at once.
+func TestTwoControllers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		names := []string{}
+		for i := range 6 {
+			names = append(names, fmt.Sprint("f", i))
+		}
+		for _, name := range names[:3] {
+			w.platform.add(name, 1)
+		}
+		a := w.start("A")
+		b := w.start("B")
+		for _, name := range names[3:] {
+			w.platform.add(name, 1)
+		}
+		w.after(time.Minute)
+		for _, name := range names {
+			if got := w.owners(name); len(got) != 1 {
+				t.Errorf("%s was decided for by %v", name, got)
+			}
+			list := w.log.of(t, name)
+			for i := 1; i < len(list); i++ {
+				within(t, "the next tick of "+name, list[i].At.Sub(list[i-1].At), interval, 10*time.Millisecond)
+			}
+			if va, vb := farm(t, a, name), farm(t, b, name); va.Owner != vb.Owner || va.Last.At != vb.Last.At || va.Conditions["Healthy"] != vb.Conditions["Healthy"] {
+				t.Errorf("shown by A: %+v, by B: %+v", va, vb)
+			}
+		}
+		a.Stop()
+		stopped := w.now()
+		w.after(interval + 10*time.Millisecond)
+		for _, name := range names {
+			if last := w.log.of(t, name); last[len(last)-1].Controller != "B" || last[len(last)-1].At.Before(stopped) {
+				t.Errorf("%s was not handed over", name)
+			}
+		}
+		if err := a.Step(background); err == nil {
+			t.Error("a stopped controller stepped")
+		}
+		w.after(time.Minute)
+		if got := w.owners(names[0]); !slices.Equal(got, []string{"A", "B"}) {
+			t.Errorf("decided by %v", got)
+		}
+	})
+}
+
+// Redis TIME alone counts for what is kept, however far the clocks of controllers
+// are from it.
+func TestClocksApart(t *testing.T) {
+	for _, shift := range []time.Duration{-30 * time.Second, 30 * time.Second} {
+		t.Run(shift.String(), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				w.shift = shift
+				w.platform.add("f", 0, "min", "0", "max", "3")
+				a := w.start("A")
+				w.start("B")
+				if err := a.Override(background, "f", map[string]*string{"target": ptr("0.8")}, 20*time.Second); err != nil {
+					t.Fatal(err)
+				}
+				w.after(11 * time.Second)
+				w.submit("f", 1)
+				w.after(300 * time.Millisecond)
+				if calls := w.platform.made(); len(calls) != 1 {
+					t.Errorf("calls %v", calls)
+				}
+				w.after(5 * time.Second)
+				if o := w.last("f").Observation; o.Target != 0.8 || o.At.Sub(w.now()).Abs() > interval || !o.StartupLag.Known() || o.StartupLag > 2 {
+					t.Errorf("observation %+v", o)
+				}
+				w.after(5 * time.Second)
+				if o := w.last("f").Observation; o.Target != 0.95 {
+					t.Errorf("the override holds still: %+v", o)
+				}
+				if got := w.owners("f"); len(got) != 1 {
+					t.Errorf("decided by %v", got)
+				}
+			})
+		})
+	}
+}
+
+func ptr(s string) *string { return &s }
+
+// last is the newest receipt of a farm.
+func (w *world) last(farm string) controller.Receipt {
+	list := w.log.of(w.t, farm)
+	return list[len(list)-1]
+}
