@@ -108,8 +108,9 @@ func (s *share) shrink(n int64) {
 }
 
 // meter reads a body within the budget: what was read since the last call of
-// passed may still be in memory, and so may as much of what came before, since
-// decoders keep their buffers. The share never shrinks while the body comes.
+// passed is in memory twice, as it came and decoded, and so may as much be of what
+// came before, since decoders keep their buffers. The share never shrinks while
+// the body comes.
 type meter struct {
 	r     io.Reader
 	ctx   context.Context
@@ -117,12 +118,14 @@ type meter struct {
 	since int64
 }
 
-// meterStep saves the budget most of the calls.
-const meterStep = 64 << 10
+const (
+	copiesRead = 2
+	meterStep  = 64 << 10 // saves the budget most of the calls
+)
 
 // Read implements io.Reader.
 func (m *meter) Read(b []byte) (int, error) {
-	if want := m.since + int64(len(b)); want > m.share.held {
+	if want := copiesRead * (m.since + int64(len(b))); want > m.share.held {
 		if err := m.share.grow(m.ctx, (want+meterStep-1)/meterStep*meterStep); err != nil {
 			return 0, err
 		}

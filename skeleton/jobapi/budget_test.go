@@ -96,6 +96,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// A body is charged for what it takes: as it came, and decoded.
+func TestBodiesAreChargedTwice(t *testing.T) {
+	b := &budget{total: 10 << 20, used: 1 << 20, wait: time.Nanosecond}
+	m := &meter{r: strings.NewReader(strings.Repeat("x", 6<<20)), ctx: t.Context(), share: &share{budget: b}}
+	n, err := io.Copy(io.Discard, struct{ io.Reader }{m})
+	if err == nil {
+		t.Errorf("%d bytes were read", n)
+	}
+	m.passed()
+	if more, err := io.Copy(io.Discard, struct{ io.Reader }{m}); err != nil || n+more != 6<<20 {
+		t.Errorf("%d, then %d bytes, %v", n, more, err)
+	}
+}
+
 // stuck is a client that does not read.
 type stuck struct {
 	header  http.Header
