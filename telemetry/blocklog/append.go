@@ -12,73 +12,57 @@ func (s *Store) Append(ctx context.Context, farm, name string, at time.Time, dat
 	return s.AppendAll(ctx, []Addition{{farm, name, Entry{at, data}}})
 }
 
-// AppendAll appends entries to their logs, in their order: all in one round trip
-// where no log has two of them. Then it packs what is ripe, of a few logs only,
-// so that the logs of many farms do not become ripe at once: two round trips more.
+// AppendAll appends entries to their logs, in their order and in one round trip.
+// Then it packs what is ripe, of a few logs only, so that the logs of many farms
+// are not packed all at once: mostly two round trips more.
 //
-// An entry that equals the newest one of its log, time and data, is there
-// already. So a call that failed may be made again, if it has no two entries for
-// one log.
+// Entries of one log are appended together or not at all. Where they equal the
+// newest ones of their log, times and data, they are there already; so a call
+// that failed may be made again.
 //
-// The error joins those of single entries, which name log and farm. One that
-// wraps ErrInvalid stands for an entry that will never be taken; ErrNotSealed for
-// entries that are kept. All others are of Redis: the entry may be kept or not.
+// The error joins those of single logs, which name log and farm. One that wraps
+// ErrInvalid stands for an entry that will never be taken; ErrNotSealed for
+// entries that are kept. All others are of Redis: the entries may be kept or not.
 func (s *Store) AppendAll(ctx context.Context, additions []Addition) error {
 	var errs []error
-	due := map[string]ripe{}
-	for _, round := range rounds(additions, &errs) {
-		calls := make([]call, len(round))
-		for i, a := range round {
-			calls[i] = call{keyOf(a.Farm, a.Name), s.spec(a.Name).appendArgs(a.Entry)}
+	var logs []logID
+	calls := map[logID]*call{}
+	for i := range additions {
+		a := &additions[i]
+		if err := a.check(); err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		for i, cmd := range s.run(ctx, scriptAppend, calls) {
-			a := round[i]
-			r, err := cmd.Slice()
-			if err != nil {
-				errs = append(errs, fmt.Errorf("blocklog: append to %s of %s: %w", a.Name, a.Farm, err))
-				continue
-			}
-			delete(due, calls[i].key)
-			if n := r[1].(int64); n > 0 {
-				due[calls[i].key] = ripeOf(a, r[0].(string), n)
-			}
+		id := logID{a.Farm, a.Name}
+		if calls[id] == nil {
+			calls[id] = &call{id.key(), s.spec(a.Name).args()}
+			logs = append(logs, id)
+		}
+		calls[id].args = append(calls[id].args, micros(a.At), a.Data)
+	}
+	batch := make([]call, len(logs))
+	for i, id := range logs {
+		batch[i] = *calls[id]
+	}
+	var due []ripe
+	for i, cmd := range s.run(ctx, scriptAppend, batch) {
+		r, err := ripeOf(logs[i], cmd)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("blocklog: append to %s: %w", logs[i], err))
+		} else if r.count > 0 {
+			due = append(due, r)
 		}
 	}
-	if err := s.seal(ctx, choose(due, len(additions))); err != nil {
+	if err := s.seal(ctx, due, len(additions)); err != nil {
 		errs = append(errs, fmt.Errorf("blocklog: %w: %w", ErrNotSealed, err))
 	}
 	return errors.Join(errs...)
 }
 
-// rounds are the valid additions, in their order, no two of a round to one log:
-// a pipeline is sent again when its connection breaks, and entries are known
-// again only by the newest one of their log.
-func rounds(additions []Addition, errs *[]error) (rounds [][]*Addition) {
-	met := map[[2]string]int{}
-	for i := range additions {
-		a := &additions[i]
-		if err := a.check(); err != nil {
-			*errs = append(*errs, err)
-			continue
-		}
-		log := [2]string{a.Farm, a.Name}
-		n := met[log]
-		met[log]++
-		if n == len(rounds) {
-			rounds = append(rounds, nil)
-		}
-		rounds[n] = append(rounds[n], a)
-	}
-	return rounds
+// args are the arguments of every script that writes to a log.
+func (s Spec) args() []any {
+	return []any{s.Entries, s.Span.Microseconds(), s.Bytes, s.Keep, s.Retention.Microseconds(), s.MaxBytes, (s.Retention + goodbye).Milliseconds()}
 }
-
-// appendArgs are those of the script append.
-func (s Spec) appendArgs(e Entry) []any {
-	return []any{micros(e.At), e.Data, s.Entries, s.Span.Microseconds(), s.Bytes, s.Keep, s.MaxBytes, s.life()}
-}
-
-// life is how many milliseconds a log lives that nobody writes to.
-func (s Spec) life() int64 { return (s.Retention + goodbye).Milliseconds() }
 
 // Instants that scripts can tell apart from the others: 1970 and 2255.
 const (

@@ -204,3 +204,27 @@ func TestAForeignKeyIsAnError(t *testing.T) {
 	f.add(5, time.Second)
 	f.same("beside others", f.read(blocklog.Query{}), want(0, 4))
 }
+
+// What is appended once more right away is there once; the same thing at another
+// time, or the half of it, is something new.
+func TestRepeatedEntriesCountOnce(t *testing.T) {
+	each(t, blocklog.Spec{Entries: 3, Keep: 2}, func(f *fixture) {
+		ctx := context.Background()
+		batch := func(numbers ...int) (all []blocklog.Addition) {
+			for _, n := range numbers {
+				all = append(all, blocklog.Addition{Farm: farmName, Name: logName, Entry: blocklog.Entry{At: f.at, Data: []byte(text(n))}})
+			}
+			return all
+		}
+		for _, numbers := range [][]int{{0}, {0}, {1, 2}, {1, 2}, {0, 2}, {1, 2, 0, 2}, {0, 2}} {
+			f.must(f.AppendAll(ctx, batch(numbers...)))
+		}
+		f.pass(time.Second)
+		f.must(f.AppendAll(ctx, batch(0, 2)))
+		var expect []string
+		for _, n := range []int{0, 1, 2, 0, 2, 1, 2, 0, 2, 0, 2} {
+			expect = append(expect, text(n))
+		}
+		f.same("all", f.read(blocklog.Query{}), expect)
+	})
+}

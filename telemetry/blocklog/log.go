@@ -147,12 +147,13 @@ type Stats struct {
 
 // Stats returns the size of a log; that of a log that is not there is zero.
 func (s *Store) Stats(ctx context.Context, farm, name string) (Stats, error) {
-	key := keyOf(farm, name)
+	id := logID{farm, name}
+	key := id.key()
 	pipe := s.rdb.TxPipeline()
 	open, blocks := pipe.LLen(ctx, key), pipe.HLen(ctx, key+":b")
 	counts := pipe.HMGet(ctx, key+":n", "open", "blocks", "aged", "cut")
 	if _, err := pipe.Exec(ctx); err != nil {
-		return Stats{}, fmt.Errorf("blocklog: %s of %s: %w", name, farm, err)
+		return Stats{}, fmt.Errorf("blocklog: size of %s: %w", id, err)
 	}
 	var c [4]int64
 	for i, v := range counts.Val() {
@@ -166,15 +167,21 @@ func (s *Store) Stats(ctx context.Context, farm, name string) (Stats, error) {
 // Forget removes logs of a farm. Logs that are not there are no error.
 func (s *Store) Forget(ctx context.Context, farm string, names ...string) error {
 	for _, name := range names {
-		key := keyOf(farm, name)
+		id := logID{farm, name}
+		key := id.key()
 		if err := s.rdb.Unlink(ctx, key, key+":i", key+":b", key+":n").Err(); err != nil {
-			return fmt.Errorf("blocklog: forget %s of %s: %w", name, farm, err)
+			return fmt.Errorf("blocklog: forget %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-func keyOf(farm, name string) string { return "farmhand:{" + farm + "}:log:" + name }
+// logID is which log.
+type logID struct{ farm, name string }
+
+func (id logID) key() string { return "farmhand:{" + id.farm + "}:log:" + id.name }
+
+func (id logID) String() string { return id.name + " of " + id.farm }
 
 // check says what is wrong with an addition.
 func (a *Addition) check() error {

@@ -27,10 +27,9 @@ const blocksAtOnce = 16
 // ErrDamaged, or is the codec's, and the entries after it follow.
 func (s *Store) All(ctx context.Context, farm, name string, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		fail := func(err error) bool {
-			return yield(Entry{}, fmt.Errorf("blocklog: read %s of %s: %w", name, farm, err))
-		}
-		open, ids, err := s.look(ctx, farm, name, q)
+		id := logID{farm, name}
+		fail := func(err error) bool { return yield(Entry{}, fmt.Errorf("blocklog: read %s: %w", id, err)) }
+		open, blocks, err := s.look(ctx, id, q)
 		if err != nil {
 			fail(err)
 			return
@@ -57,14 +56,14 @@ func (s *Store) All(ctx context.Context, farm, name string, q Query) iter.Seq2[E
 		if q.Newest && !give(open) {
 			return
 		}
-		key, codec := keyOf(farm, name)+":b", s.spec(name).Codec
-		for some := range slices.Chunk(ids, blocksAtOnce) {
-			blocks, err := s.rdb.HMGet(ctx, key, some...).Result()
+		codec := s.spec(name).Codec
+		for some := range slices.Chunk(blocks, blocksAtOnce) {
+			packed, err := s.rdb.HMGet(ctx, id.key()+":b", some...).Result()
 			if err != nil {
 				fail(err)
 				return
 			}
-			for i, b := range blocks {
+			for i, b := range packed {
 				text, ok := b.(string)
 				if !ok {
 					continue // dropped meanwhile
@@ -87,7 +86,7 @@ func (s *Store) All(ctx context.Context, farm, name string, q Query) iter.Seq2[E
 
 // look returns the open entries and the names of the blocks that a query needs,
 // as they are at one instant.
-func (s *Store) look(ctx context.Context, farm, name string, q Query) (open []Entry, ids []string, err error) {
+func (s *Store) look(ctx context.Context, id logID, q Query) (open []Entry, blocks []string, err error) {
 	from, to, newest := int64(first), int64(never), 0
 	if !q.From.IsZero() {
 		from = micros(q.From)
@@ -98,19 +97,19 @@ func (s *Store) look(ctx context.Context, farm, name string, q Query) (open []En
 	if q.Newest {
 		newest = 1
 	}
-	r, err := s.run(ctx, scriptRead, []call{{keyOf(farm, name), []any{from, to, max(0, q.Limit), newest}}})[0].Slice()
+	r, err := s.run(ctx, scriptRead, []call{{id.key(), []any{from, to, max(0, q.Limit), newest}}})[0].Slice()
 	if err != nil {
 		return nil, nil, err
 	}
 	list, names := r[0].([]any), r[1].([]any)
-	open, ids = make([]Entry, len(list)), make([]string, len(names))
+	open, blocks = make([]Entry, len(list)), make([]string, len(names))
 	for i := range list {
 		open[i] = parse(list[i].(string))
 	}
 	for i := range names {
-		ids[i] = names[i].(string)
+		blocks[i] = names[i].(string)
 	}
-	return open, ids, nil
+	return open, blocks, nil
 }
 
 // Read returns what All does. With an error it returns what could be read.

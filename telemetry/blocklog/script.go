@@ -14,20 +14,21 @@ var sources embed.FS
 // Every script stands in a file of its own, which says what it takes and
 // returns; scripts/lib.lua comes before each and documents the keys.
 var (
-	scriptAppend = script("append")
-	scriptSeal   = script("seal")
-	scriptRead   = script("read")
+	scriptAppend = script("lib", "write", "append")
+	scriptSeal   = script("lib", "write", "seal")
+	scriptRead   = script("lib", "read")
 )
 
-func script(name string) *redis.Script {
-	read := func(name string) string {
+func script(parts ...string) *redis.Script {
+	var all []byte
+	for _, name := range parts {
 		b, err := sources.ReadFile("scripts/" + name + ".lua")
 		if err != nil {
 			panic("blocklog: " + err.Error()) // embedded: cannot be missing
 		}
-		return string(b)
+		all = append(all, b...)
 	}
-	return redis.NewScript(read("lib") + read(name))
+	return redis.NewScript(string(all))
 }
 
 // call is a script's call for one log.

@@ -14,57 +14,68 @@ import (
 
 // ripe are open entries that should become a block: so many from number seq on.
 type ripe struct {
-	farm, name string
-	seq        string
-	count      int64
+	logID
+	seq   string
+	count int64
 }
 
-func ripeOf(a *Addition, seq string, count int64) ripe { return ripe{a.Farm, a.Name, seq, count} }
-
-// choose picks what is packed in one call: four logs, and one more for every 64
-// entries, those first that have most to pack. What has to wait meanwhile makes
-// a larger block, so this keeps up however many logs there are.
-func choose(all map[string]ripe, entries int) []ripe {
-	chosen := make([]ripe, 0, len(all))
-	for _, r := range all {
-		chosen = append(chosen, r)
+// ripeOf reads what a script that writes returns.
+func ripeOf(id logID, cmd *redis.Cmd) (ripe, error) {
+	r, err := cmd.Slice()
+	if err != nil {
+		return ripe{}, err
 	}
-	slices.SortFunc(chosen, func(a, b ripe) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.farm, b.farm), cmp.Compare(a.name, b.name))
-	})
-	return chosen[:min(len(chosen), 4+entries/64)]
+	return ripe{id, r[0].(string), r[1].(int64)}, nil
 }
 
-// seal packs open entries into blocks, in two round trips: read, swap. What
-// another writer has packed meanwhile is left alone.
-func (s *Store) seal(ctx context.Context, logs []ripe) error {
-	if len(logs) == 0 {
-		return nil
+// seal packs open entries into blocks. Of all logs together it makes four blocks
+// at most, and one more for every 64 entries that were appended; first of the
+// logs that have most to pack. What has to wait meanwhile makes a larger block,
+// so this keeps up however many logs there are.
+func (s *Store) seal(ctx context.Context, due []ripe, appended int) error {
+	for room := 4 + appended/64; room > 0 && len(due) > 0; {
+		slices.SortStableFunc(due, func(a, b ripe) int { return cmp.Compare(b.count, a.count) })
+		due = due[:min(len(due), room)]
+		room -= len(due)
+		more, err := s.sealOnce(ctx, due)
+		if err != nil {
+			return err
+		}
+		due = more
 	}
+	return nil
+}
+
+// sealOnce makes one block of each log, in two round trips: read, swap. What
+// another writer has packed meanwhile is left alone. It returns what is ripe now.
+func (s *Store) sealOnce(ctx context.Context, due []ripe) (more []ripe, err error) {
 	pipe := s.rdb.Pipeline()
-	lists := make([]*redis.StringSliceCmd, len(logs))
-	for i, r := range logs {
-		lists[i] = pipe.LRange(ctx, keyOf(r.farm, r.name), 0, r.count-1)
+	lists := make([]*redis.StringSliceCmd, len(due))
+	for i, r := range due {
+		lists[i] = pipe.LRange(ctx, r.key(), 0, r.count-1)
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its own error
 	var errs []error
+	var logs []logID
 	var calls []call
-	for i, r := range logs {
+	for i, r := range due {
 		open, err := lists[i].Result()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read %s of %s: %w", r.name, r.farm, err))
-			continue
-		}
-		if len(open) > 0 {
-			calls = append(calls, call{keyOf(r.farm, r.name), s.spec(r.name).sealArgs(r.seq, open)})
+			errs = append(errs, fmt.Errorf("read %s: %w", r.logID, err))
+		} else if len(open) > 0 {
+			logs = append(logs, r.logID)
+			calls = append(calls, call{r.key(), s.spec(r.name).sealArgs(r.seq, open)})
 		}
 	}
 	for i, cmd := range s.run(ctx, scriptSeal, calls) {
-		if err := cmd.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("swap %s: %w", calls[i].key, err))
+		r, err := ripeOf(logs[i], cmd)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("swap %s: %w", logs[i], err))
+		} else if r.count > 0 {
+			more = append(more, r)
 		}
 	}
-	return errors.Join(errs...)
+	return more, errors.Join(errs...)
 }
 
 // sealArgs are those of the script seal: as many of the open entries as fit into
@@ -79,8 +90,7 @@ func (s Spec) sealArgs(seq string, open []string) []any {
 	for i := range entries {
 		entries[i] = parse(open[i])
 	}
-	return []any{seq, n, stamp(open[0]), stamp(open[n-1]), bytes, pack(entries, s.Codec),
-		s.Retention.Microseconds(), s.MaxBytes, s.life()}
+	return append(s.args(), seq, n, stamp(open[0]), stamp(open[n-1]), bytes, pack(entries, s.Codec))
 }
 
 // stampLen is the length of an open entry's time.

@@ -12,7 +12,7 @@ import (
 )
 
 // Tick is the time between two observations, in seconds.
-const Tick = 2.0
+const Tick = 2
 
 // Kind of a farm.
 type Kind struct {
@@ -78,7 +78,7 @@ func (f *Farm) weather() {
 	f.drift = min(2, max(0.5, f.drift*math.Exp(0.002*f.rng.NormFloat64())))
 	if f.at.After(f.until) {
 		f.burst = 1
-		if f.rng.Float64() < Tick/600 { // one in ten minutes
+		if f.rng.Float64() < Tick/600.0 { // one in ten minutes
 			f.burst = 2 + 4*f.rng.Float64()
 			f.until = f.at.Add(time.Duration(15+60*f.rng.Float64()) * time.Second)
 		}

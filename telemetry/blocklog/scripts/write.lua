@@ -1,0 +1,66 @@
+-- What the scripts that write begin with, after lib.lua.
+--
+-- ARGV  of the log's spec: 2 entries of a block, 3 span in microseconds, 4 bytes of
+--       a block, 5 entries kept open, 6 retention in microseconds, 7 bound in bytes,
+--       8 milliseconds to live without being written to
+local ENTRIES, SPAN, BYTES, KEEP = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local RETENTION, BOUND, LIFE = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+
+local f = redis.call('HMGET', K .. ':n', 'seq', 'last', 'raw', 'open', 'blocks')
+local n = {seq = number(f[1]), last = number(f[2]), raw = f[3], open = number(f[4]), blocks = number(f[5])}
+
+-- The time of an open entry; 0 for what this package did not put there.
+local function timeOf(entry) return tonumber(string.sub(entry, 1, 16)) or 0 end
+
+-- What an open entry takes beside its bytes, and a block: keys and slack of the
+-- allocator. Measured with MEMORY USAGE, rounded up.
+local function openCharge(bytes, entries) return bytes + 32 * entries end
+local function blockCharge(bytes) return math.floor(bytes * 1.15) + 320 end
+
+-- trim drops blocks that ended before an instant; then, oldest first, what is
+-- beyond the log's bound: blocks, and where there are none left open entries. A
+-- call drops 1,000 blocks at most.
+local function trim(before)
+  local aged, cut = 0, 0
+  for i = 1, 1000 do
+    local oldest = redis.call('ZRANGE', K .. ':i', 0, 0)[1]
+    if not oldest then
+      while n.open > BOUND and redis.call('LLEN', K) > 1 do
+        n.open = n.open - openCharge(#redis.call('LPOP', K), 1)
+        n.seq = n.seq + 1
+        cut = cut + 1
+      end
+      break
+    end
+    local seq, count, bytes, last = string.match(oldest, '(%d+) (%d+) (%d+) (%d+)')
+    if tonumber(last) < before then
+      aged = aged + count
+    elseif n.open + n.blocks > BOUND then
+      cut = cut + count
+    else
+      break
+    end
+    redis.call('ZREM', K .. ':i', oldest)
+    redis.call('HDEL', K .. ':b', seq)
+    n.blocks = n.blocks - bytes
+  end
+  if aged > 0 then redis.call('HINCRBY', K .. ':n', 'aged', aged) end
+  if cut > 0 then redis.call('HINCRBY', K .. ':n', 'cut', cut) end
+end
+
+-- save writes n down, and returns number of the first open entry, how many should
+-- be packed now. The life of the log begins anew where n.new says so: not for
+-- every entry, as that would take longer than the rest.
+local function save()
+  redis.call('HSET', K .. ':n', 'seq', F(n.seq), 'last', F(n.last), 'raw', n.raw or '', 'open', F(n.open), 'blocks', F(n.blocks))
+  if n.new then
+    for _, part in ipairs({'', ':i', ':b', ':n'}) do redis.call('PEXPIRE', K .. part, LIFE) end
+  end
+  local ripe = redis.call('LLEN', K) - KEEP
+  if ripe <= 0 then return {F(n.seq), 0} end
+  if ripe < ENTRIES and n.open < BYTES then
+    local span = timeOf(redis.call('LINDEX', K, ripe - 1)) - timeOf(redis.call('LINDEX', K, 0))
+    if span < SPAN then return {F(n.seq), 0} end
+  end
+  return {F(n.seq), math.min(ripe, ENTRIES)}
+end
