@@ -109,7 +109,7 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 	line("seen", "waiting %s, running %s, oldest wait %s, ready %d", numberText(o.Waiting), numberText(o.Running),
 		waitText(&controller.Summary{OldestWait: o.OldestWait, Deadline: o.Deadline}), o.Ready)
 	noted := ""
-	if r.Mode == controller.Shadow {
+	if r.Mode == controller.Shadow && r.Policy != r.Fallback {
 		noted = " (only noted: the rule scales)"
 	}
 	line("wish", "%s by %s: %s%s", wishText(r.Wish), r.Policy, r.Wish.Reason, noted)
@@ -133,7 +133,7 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 	case r.Before == r.Replicas:
 		line("call", "none needed")
 	case a == nil:
-		line("call", "none that has ended is known")
+		line("call", "not known to have ended yet")
 	default:
 		line("call", "%s", callText(a))
 	}
