@@ -299,6 +299,11 @@ func downCmd() *cobra.Command {
 					return fmt.Errorf("process %d does not end; farmhand down --force kills it", info.Process.Pid)
 				}
 			}
+			if force { // it had no time to clean up
+				if err := platform.Sweep(info.State, slog.New(slog.DiscardHandler)); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintln(cmd.OutOrStdout(), "ended")
 			return nil
 		},

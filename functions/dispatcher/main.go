@@ -43,6 +43,7 @@ type config struct {
 	QueueBytes int           `env:"farmhand_queue_bytes"`
 	KeptBytes  int           `env:"farmhand_kept_bytes"`
 	TimeToLive time.Duration `env:"farmhand_time_to_live"`                    // with nothing but busy workers
+	Memory     int           `env:"farmhand_memory"`                          // bytes of submissions and results in work
 	Missing    time.Duration `env:"farmhand_missing"`                         // until a worker that is gone counts as deleted
 	Callbacks  []string      `env:"farmhand_callback_allow" envSeparator:","` // hosts, *.domains or URL prefixes
 }
@@ -95,7 +96,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		return nil, err
 	}
 	api := jobapi.New(jobapi.Config{
-		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Callback: callbacks.Check, Log: log,
+		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Missing: cfg.Missing, Memory: cfg.Memory, Callback: callbacks.Check, Log: log,
 		Running: func(farm string) []jobapi.Running { return running(d, farm) },
 	})
 	sound := &schema{store: store}
