@@ -18,7 +18,7 @@ func phases(t *testing.T, test func(t *testing.T, phase time.Duration)) {
 func TestBurst(t *testing.T) {
 	phases(t, func(t *testing.T, phase time.Duration) {
 		in(t, func(t *testing.T, w *world) {
-			w.platform.add("f", 1, "deadline", "2s", "service", "400ms", "max", "20")
+			w.add("f", 1, "deadline", "2s", "service", "400ms", "max", "20")
 			w.start("A")
 			w.after(5*interval + phase)
 			w.platform.made()
@@ -38,7 +38,7 @@ func TestBurst(t *testing.T) {
 func TestBurstFromZero(t *testing.T) {
 	phases(t, func(t *testing.T, phase time.Duration) {
 		in(t, func(t *testing.T, w *world) {
-			w.platform.add("f", 0, "min", "0", "max", "20")
+			w.add("f", 0, "min", "0", "max", "20")
 			w.start("A")
 			w.after(5*interval + phase)
 			began := time.Now()
@@ -57,7 +57,7 @@ func TestBurstFromZero(t *testing.T) {
 // last, and it is not decided more often than every quarter of a second.
 func TestWakesPutNoTickOff(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 0, "min", "0", "max", "3").startup = 4 * time.Second
+		w.add("f", 0, "min", "0", "max", "3").startup = 4 * time.Second
 		c := w.start("A")
 		w.after(5 * interval)
 		stop := w.stream("f", 1)
@@ -85,7 +85,7 @@ func TestWakesPutNoTickOff(t *testing.T) {
 // published soon; ticks stay as they are.
 func TestReadyIsPublishedWithinASecond(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 1, "interval", "30s", "policy", "static:n=3")
+		f := w.add("f", 1, "interval", "30s", "policy", "static:n=3")
 		f.startup = 7500 * time.Millisecond
 		w.start("A")
 		w.after(50 * time.Second)
@@ -103,7 +103,7 @@ func TestReadyIsPublishedWithinASecond(t *testing.T) {
 // Nobody lives in this farm, and the loop does next to nothing.
 func TestQuietFarmIsCheap(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 1)
+		w.add("f", 1)
 		w.start("A")
 		w.after(time.Minute)
 		w.platform.set(func() { w.platform.lists = 0 })

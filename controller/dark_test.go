@@ -15,37 +15,46 @@ func TestDarkness(t *testing.T) {
 	nan := func(_ string, s *signal.Second) {
 		s.Wait, s.Service = signal.Hist{N: 1, Sum: math.NaN()}, signal.Hist{N: 1, Sum: 1, Squares: math.Inf(1)}
 	}
-	for name, dark := range map[string]struct{ begin, end func(w *world) }{
+	for name, dark := range map[string]struct {
+		begin, end func(w *world)
+		lasts      time.Duration
+	}{
 		"no dispatcher": {
 			func(w *world) { w.set(func() { w.silent = true }) },
 			func(w *world) { w.set(func() { w.silent = false }) },
+			11 * time.Minute,
 		},
 		"unreadable": {
 			func(w *world) { w.signals.set(func() { w.signals.err = errAway }) },
 			func(w *world) { w.signals.set(func() { w.signals.err = nil }) },
+			time.Minute,
 		},
 		"frozen": {
 			func(w *world) { w.signals.set(func() { w.signals.frozen = true }) },
 			func(w *world) { w.signals.set(func() { w.signals.frozen = false }) },
+			11 * time.Minute,
 		},
 		"no numbers": {
 			func(w *world) { w.signals.set(func() { w.signals.mangle = nan }) },
 			func(w *world) { w.signals.set(func() { w.signals.mangle = nil }) },
+			time.Minute,
 		},
 		"no gauges": {
 			func(w *world) { w.ledgers.set(func() { w.ledgers.gaugeErr = errAway }) },
 			func(w *world) { w.ledgers.set(func() { w.ledgers.gaugeErr = nil }) },
+			time.Minute,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				w.platform.add("f", 5, "policy", "static:n=5")
+				w.add("f", 5, "policy", "static:n=5")
+				w.set(func() { w.pace = time.Second })
 				c := w.start("A")
-				w.warm()
+				w.settle()
 				dark.begin(w)
 				w.after(10 * time.Second)
 				w.override(c, "f", "policy", "static:n=1") // a policy that does not look
-				w.after(11 * time.Minute)
+				w.after(dark.lasts)
 				if calls := w.platform.made(); len(calls) > 0 {
 					t.Errorf("in the dark: %v", calls)
 				}
@@ -65,7 +74,7 @@ func TestDarkness(t *testing.T) {
 // One second that holds no numbers is passed over, and not the end of anything.
 func TestSecondWithoutNumbers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 1)
+		w.add("f", 1)
 		spoilt := time.Now().Unix() + 20
 		w.signals.mangle = func(_ string, s *signal.Second) {
 			if s.Unix == spoilt {
@@ -86,9 +95,9 @@ func TestSecondWithoutNumbers(t *testing.T) {
 // controller that knows nothing of these ten minutes.
 func TestOldScaleDownIsNotEndedInTheDark(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 5, "policy", "static:n=5")
+		w.add("f", 5, "policy", "static:n=5")
 		a := w.start("A")
-		w.warm()
+		w.settle()
 		w.set(func() { w.service = time.Hour })
 		w.submit("f", 5)
 		w.after(time.Second)
@@ -116,13 +125,13 @@ func TestOldScaleDownIsNotEndedInTheDark(t *testing.T) {
 // Nor is a farm scaled down in the dark because others want its share.
 func TestCapacityTakesNothingInTheDark(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("dark", 6, "policy", "static:n=6")
-		w.platform.add("f", 2, "policy", "static:n=2")
+		w.add("dark", 6, "policy", "static:n=6")
+		w.add("f", 2, "policy", "static:n=2")
 		cfg := w.config("A")
 		cfg.Allocator = controller.Capacity(10)
 		c := w.create(cfg)
 		c.Start()
-		w.warm()
+		w.settle()
 		w.signals.set(func() {
 			w.signals.mangle = func(farm string, s *signal.Second) {
 				if farm == "dark" {

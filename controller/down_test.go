@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-// warm lets the long window fill: before that nothing is scaled down.
-func (w *world) warm() {
-	w.after(125 * time.Second)
-	w.platform.made()
-	w.ledgers.published()
-}
-
 // published are the windows since the last time it was asked.
 func (l *ledgers) published() []window {
 	l.mu.Lock()
@@ -35,9 +28,9 @@ func TestWindowFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				w.platform.add("f", 5, "policy", "static:n=5")
+				w.add("f", 5, "policy", "static:n=5")
 				a := w.start("A")
-				w.warm()
+				w.settle()
 				if c.service > 0 {
 					w.set(func() { w.service = c.service })
 					w.submit("f", 5)
@@ -66,9 +59,9 @@ func TestWindowFirst(t *testing.T) {
 // takes.
 func TestWindowStaysLowDuringTheCall(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 5, "policy", "static:n=5")
+		f := w.add("f", 5, "policy", "static:n=5")
 		c := w.start("A")
-		w.warm()
+		w.settle()
 		w.platform.set(func() { f.lag = 3500 * time.Millisecond })
 		w.override(c, "f", "policy", "static:n=1")
 		decided := time.Now()
@@ -88,9 +81,9 @@ func TestWindowStaysLowDuringTheCall(t *testing.T) {
 // again, and its window stays low.
 func TestFailedScaleDown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 5, "policy", "static:n=5")
+		f := w.add("f", 5, "policy", "static:n=5")
 		c := w.start("A")
-		w.warm()
+		w.settle()
 		w.platform.set(func() { f.err = errors.New("502") })
 		w.override(c, "f", "policy", "static:n=1")
 		decided := time.Now()

@@ -132,9 +132,9 @@ func TestStoppedController(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				w.platform.add("f", 5, "policy", "static:n=5")
+				w.add("f", 5, "policy", "static:n=5")
 				a, stops := w.stoppable("A")
-				w.warm()
+				w.settle()
 				stops.stop(places...)
 				w.override(a, "f", "policy", "static:n=8")
 				w.after(100 * time.Millisecond)
@@ -187,12 +187,12 @@ func TestTwoControllers(t *testing.T) {
 			names = append(names, fmt.Sprint("f", i))
 		}
 		for _, name := range names[:3] {
-			w.platform.add(name, 1)
+			w.add(name, 1)
 		}
 		a := w.start("A")
 		b := w.start("B")
 		for _, name := range names[3:] {
-			w.platform.add(name, 1)
+			w.add(name, 1)
 		}
 		w.after(time.Minute)
 		for _, name := range names {
@@ -232,7 +232,7 @@ func TestClocksApart(t *testing.T) {
 		t.Run(shift.String(), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				w.shift = shift
-				w.platform.add("f", 0, "min", "0", "max", "3")
+				w.add("f", 0, "min", "0", "max", "3")
 				a := w.start("A")
 				w.start("B")
 				if err := a.Override(background, "f", map[string]*string{"target": ptr("0.8")}, 20*time.Second); err != nil {

@@ -36,7 +36,7 @@ func TestFailedScaleUp(t *testing.T) {
 	for _, say := range []string{"429 Too Many Requests", "502 Bad Gateway"} {
 		t.Run(say, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				w.platform.add("f", 1).err = errors.New(say)
+				w.add("f", 1).err = errors.New(say)
 				c := w.start("A")
 				w.after(2*interval + 500*time.Millisecond)
 				w.override(c, "f", "policy", "static:n=4")
@@ -70,8 +70,8 @@ func TestFailedScaleUp(t *testing.T) {
 // wait for it; its own farm decides nothing meanwhile.
 func TestHangingScaleCall(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("hangs", 1).hang = true
-		w.platform.add("other", 1)
+		w.add("hangs", 1).hang = true
+		w.add("other", 1)
 		c := w.start("A")
 		w.after(2*interval + 500*time.Millisecond)
 		w.override(c, "hangs", "policy", "static:n=3")
@@ -112,7 +112,7 @@ func TestHangingScaleCall(t *testing.T) {
 // that is no change by somebody else.
 func TestCallWhoseAnswerWasLost(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 1)
+		f := w.add("f", 1)
 		f.hang = true
 		c := w.start("A")
 		w.after(2 * interval)
@@ -130,10 +130,11 @@ func TestCallWhoseAnswerWasLost(t *testing.T) {
 // minutes.
 func TestClampingGateway(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 1, "min", "0", "policy", "static:n=1")
+		f := w.add("f", 1, "min", "0", "policy", "static:n=1")
 		f.least, f.most = 1, 5
+		w.set(func() { w.pace = time.Second })
 		c := w.start("A")
-		w.warm()
+		w.settle()
 		w.override(c, "f", "policy", "static:n=20")
 		w.after(9 * time.Minute)
 		if calls := w.platform.made(); len(calls) != 1 || calls[0].n != 20 {
@@ -169,11 +170,11 @@ func TestClampingGateway(t *testing.T) {
 // A farm that no limit binds is not called limited because it is at zero.
 func TestNotLimitedAtZero(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 0, "min", "0").most = 5
+		w.add("f", 0, "min", "0").most = 5
 		c := w.start("A")
 		w.after(2 * interval)
 		w.override(c, "f", "policy", "static:n=20")
-		w.warm()
+		w.settle()
 		w.override(c, "f", "policy", "threshold:down=0.5,step=9,cooldown=0")
 		w.after(2 * interval)
 		if v := farm(t, c, "f"); v.Desired != 0 || v.Conditions["Limited"].Status {
@@ -186,7 +187,8 @@ func TestNotLimitedAtZero(t *testing.T) {
 // on it is an alarm that names the likely culprit.
 func TestForeignChanges(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.platform.add("f", 3, "policy", "static:n=3")
+		f := w.add("f", 3, "policy", "static:n=3")
+		w.set(func() { w.pace = time.Second })
 		c := w.start("A")
 		w.after(2 * interval)
 		for i := range 3 {
@@ -205,7 +207,7 @@ func TestForeignChanges(t *testing.T) {
 			}
 			w.after(time.Minute)
 		}
-		w.warm()
+		w.settle()
 		if f := farm(t, c, "f"); f.Desired != 3 {
 			t.Errorf("its own count was not set again: %+v", f)
 		}
@@ -220,12 +222,12 @@ func TestForeignChanges(t *testing.T) {
 // read-back: it must not be taken for a change by somebody else.
 func TestSlowLists(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 1).lag = 200 * time.Millisecond
+		w.add("f", 1).lag = 200 * time.Millisecond
 		c := w.start("A")
 		for i := range 6 { // their ticks keep the lists coming
 			w.after(330 * time.Millisecond)
 			w.platform.set(func() { w.platform.slow = 0 })
-			w.platform.add(fmt.Sprint("g", i), 1)
+			w.add(fmt.Sprint("g", i), 1)
 		}
 		w.after(3 * interval)
 		w.platform.set(func() { w.platform.slow = 300 * time.Millisecond })
@@ -246,11 +248,11 @@ func TestSlowLists(t *testing.T) {
 // before, for a moment. That is believed only until it shows the new count.
 func TestCachedReadBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.platform.add("f", 1).cached = 100 * time.Millisecond
+		w.add("f", 1).cached = 100 * time.Millisecond
 		c := w.start("A")
 		w.after(2 * interval)
 		w.override(c, "f", "policy", "static:n=4")
-		w.warm()
+		w.settle()
 		if f := farm(t, c, "f"); f.Desired != 4 || f.Conditions["Limited"].Status {
 			t.Errorf("%+v", f)
 		}

@@ -1,12 +1,16 @@
 package controller_test
 
 import (
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"farmhand/controller"
 )
 
 // sound looks through what was decided: whatever happened in between, every
-// decision can be made again from its receipt as it was kept, nothing is scaled
-// down in the dark, and each farm had one owner at a time.
+// decision can be made again from its receipt as it was kept, and leaves what the
+// next one begins with; nothing is scaled down in the dark; each farm had one
+// owner at a time.
 func (w *world) sound() {
 	t := w.t
 	t.Helper()
@@ -24,6 +28,14 @@ func (w *world) sound() {
 				t.Errorf("%s: two owners under fence %d: %s and %s", name, r.Fence, owner, r.Controller)
 			}
 			owners[r.Fence] = r.Controller
+			if before := controller.Decide(last.Inputs); r.Seq == last.Seq+1 && last.Seq > 0 {
+				if !cmp.Equal(before.Next, r.State) {
+					t.Errorf("%s: the guard went on from %+v at receipt %d, and left %+v", name, r.State, r.Seq, before.Next)
+				}
+				if r.Policy == last.Policy && !cmp.Equal(before.After, r.Memory, cmpopts.EquateEmpty()) {
+					t.Errorf("%s: the policies went on from %v at receipt %d, and left %v", name, r.Memory, r.Seq, before.After)
+				}
+			}
 			if r.Observation.Stale() && r.Replicas < r.Before {
 				t.Errorf("%s: %d → %d in the dark", name, r.Before, r.Replicas)
 			}

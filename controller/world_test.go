@@ -37,6 +37,7 @@ type world struct {
 
 	mu      sync.Mutex
 	shift   time.Duration // of Redis TIME against the clock of the controllers
+	pace    time.Duration // of the dispatcher
 	service time.Duration // of a task
 	silent  bool          // the dispatcher is gone
 	job     int
@@ -48,7 +49,8 @@ type world struct {
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, service: 400 * time.Millisecond, platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}}}
+		w := &world{t: t, pace: 100 * time.Millisecond, service: 400 * time.Millisecond,
+			platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}}}
 		w.ledgers = &ledgers{Store: memledger.New(memledger.Options{Clock: w.now})}
 		w.keeper = &keeper{now: w.now, by: map[string]*kept{}}
 		w.signals = &signals{now: w.now, by: map[string][]signal.Second{}}
@@ -74,6 +76,13 @@ func (w *world) now() time.Time {
 func (w *world) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// settle lets two ticks pass and forgets what happened so far.
+func (w *world) settle() {
+	w.after(2*interval + 500*time.Millisecond)
+	w.platform.made()
+	w.ledgers.published()
 }
 
 func (w *world) set(change func()) {
@@ -105,6 +114,15 @@ func (w *world) start(owner string) *controller.Controller {
 	c.Start()
 	w.after(10 * time.Millisecond)
 	return c
+}
+
+// add deploys a worker that a dispatcher has known for some minutes.
+func (w *world) add(name string, replicas int, annotations ...string) *function {
+	for s := 150; s > 0; s-- {
+		at := w.now().Add(-time.Duration(s) * time.Second)
+		w.signals.by[name] = append(w.signals.by[name], signal.Second{Unix: at.Unix(), Snapshot: signal.Snapshot{At: at}})
+	}
+	return w.platform.add(name, replicas, annotations...)
 }
 
 // submit posts n tasks to a farm at once.
@@ -149,18 +167,20 @@ type run struct {
 	ends  time.Time
 }
 
-// dispatch serves all farms every tenth of a second, as many tasks as their
-// windows say, and brings what it measures to the signals every second.
+// dispatch serves all farms at its pace, as many tasks as their windows say, and
+// brings what it measures to the signals every second.
 func (w *world) dispatch(ctx context.Context) {
 	recorder := signal.NewRecorder(w.now)
 	running := map[string][]run{}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for n := 1; ; n++ {
+	beat := time.Now().Add(500 * time.Millisecond)
+	for {
+		w.mu.Lock()
+		pace := w.pace
+		w.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(pace):
 		}
 		w.mu.Lock()
 		silent, service := w.silent, w.service
@@ -171,11 +191,13 @@ func (w *world) dispatch(ctx context.Context) {
 		for _, farm := range w.platform.names() {
 			running[farm] = w.serve(farm, running[farm], service, recorder)
 		}
-		if n%10 == 5 {
-			counted := recorder.Drain()
-			for _, farm := range w.platform.names() {
-				w.signals.beat(farm, w.ledgers.Store.Farm(farm), counted.Of(farm))
-			}
+		if time.Until(beat) > 0 {
+			continue
+		}
+		beat = time.Now().Add(time.Second)
+		counted := recorder.Drain()
+		for _, farm := range w.platform.names() {
+			w.signals.beat(farm, w.ledgers.Store.Farm(farm), counted.Of(farm))
 		}
 	}
 }
