@@ -4,77 +4,54 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/procfs"
 )
 
-// killOnTheWay kills a busy worker when a fifth of the job is done and the
-// dispatcher when two fifths are. The function it returns waits for both and
-// names them.
-func (f *farm) killOnTheWay(ctx context.Context, job string) func() ([]string, error) {
-	type result struct {
-		killed []string
-		err    error
-	}
-	out := make(chan result, 1)
-	go func() {
-		var r result
-		for i, name := range []string{"montecarlo", "dispatcher"} {
-			if r.err = f.reached(ctx, job, float64(i+1)/5); r.err != nil {
-				break
-			}
-			var pid int
-			if pid, r.err = kill(filepath.Join(f.state), name); r.err != nil {
-				break
-			}
-			r.killed = append(r.killed, fmt.Sprintf("%s, process %d", name, pid))
-			fmt.Printf("  ☠ SIGKILL to %s, process %d\n", name, pid)
-		}
-		out <- r
-	}()
-	return func() ([]string, error) {
-		r := <-out
-		return r.killed, r.err
-	}
+// kill is a SIGKILL to a process of a function when a share of a burst is done.
+type kill struct {
+	share    float64
+	function string
 }
 
-// reached waits until a share of the job is done.
-func (f *farm) reached(ctx context.Context, job string, share float64) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		j, err := f.client.Job(ctx, job)
+// killOnTheWay does all kills of a burst and names who was killed.
+func (f *farm) killOnTheWay(ctx context.Context, s *show, j job, kills []kill) (killed []string, err error) {
+	for _, k := range kills {
+		if err := f.reached(ctx, j, int(k.share*float64(j.tasks))); err != nil {
+			return killed, err
+		}
+		pid, err := busiest(f.state, k.function)
 		if err != nil {
-			return err
+			return killed, err
 		}
-		if float64(j.Done) >= share*float64(j.Total) {
-			return nil
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return killed, err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+		s.say("☠ SIGKILL to %s, process %d", k.function, pid)
+		killed = append(killed, fmt.Sprintf("%s, process %d", k.function, pid))
 	}
+	return killed, nil
 }
 
-// kill sends SIGKILL to the process of a function of this demo's platform: the
-// one that has used its processor most, so a busy one.
-func kill(state, function string) (int, error) {
+// busiest finds the process of a function of this demo's platform: the one that
+// has used its processor most, so a busy one.
+func busiest(state, function string) (int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return 0, err
 	}
-	victim, most := 0, -1.0
+	pid, most := 0, -1.0
 	for _, p := range all {
 		exe, err := p.Executable()
 		if err != nil || filepath.Base(exe) != function {
 			continue // it ended, or is not ours
 		}
 		env, err := p.Environ()
-		if err != nil || !contains(env, "HOME="+state) {
+		ours := func(v string) bool { return strings.HasPrefix(v, "HOME="+state+"/") }
+		if err != nil || !slices.ContainsFunc(env, ours) {
 			continue
 		}
 		stat, err := p.Stat()
@@ -82,21 +59,11 @@ func kill(state, function string) (int, error) {
 			continue
 		}
 		if cpu := stat.CPUTime(); cpu > most {
-			victim, most = p.PID, cpu
+			pid, most = p.PID, cpu
 		}
 	}
-	if victim == 0 {
+	if pid == 0 {
 		return 0, fmt.Errorf("no process of %s was found", function)
 	}
-	return victim, syscall.Kill(victim, syscall.SIGKILL)
-}
-
-// contains reports whether an environment has a variable that begins so.
-func contains(env []string, prefix string) bool {
-	for _, v := range env {
-		if len(v) >= len(prefix) && v[:len(prefix)] == prefix {
-			return true
-		}
-	}
-	return false
+	return pid, nil
 }

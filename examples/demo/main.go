@@ -1,113 +1,157 @@
 // Command demo runs a farm on this machine as a user would, through the
-// gateway's API: it posts 2,000 Monte Carlo tasks and every image of a folder,
-// kills a busy worker and the dispatcher on the way, and counts what came back.
-// It fails if anything was lost or accepted twice.
+// gateway: it posts 2,000 Monte Carlo tasks in two bursts and every image of a
+// folder, shows how the controller scales the worker and why, kills a busy
+// worker, the controller and the dispatcher on the way, and counts what came
+// back. It fails if anything was lost or accepted twice, or if the farm did not
+// grow and shrink.
 //
-// Run it with make demo, or SHORT=1 make demo.
+// Run it with make demo, or make demo SHORT=1.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	short := flag.Bool("short", false, "smaller tasks: under 45 seconds")
+	short := flag.Bool("short", false, "shorter bursts of smaller tasks: under 45 seconds")
 	images := flag.String("images", filepath.Join("examples", "images"), "folder of images")
 	bin := flag.String("bin", "bin", "folder of the built programs")
 	flag.Parse()
-	if err := demo(ctx, *bin, *images, *short); err != nil {
+	p := full
+	if *short {
+		p = brief
+	}
+	if err := demo(ctx, *bin, *images, p); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-// replicas of each worker; the workers share two cores.
-const replicas = 4
+// The two workers.
+const (
+	montecarlo = "montecarlo"
+	thumbnail  = "thumbnail"
+)
 
-func demo(ctx context.Context, bin, images string, short bool) (err error) {
-	tasks, paths := 2000, 2_000_000
-	if short {
-		paths = 400_000
+// settings of the farms, beside what stack.yml says.
+var settings = map[string]map[string]string{
+	montecarlo: {"farmhand.policy": "staffing:down=10", "farmhand.deadline": "2s", "farmhand.interval": "1s", "farmhand.min": "1", "farmhand.max": "6"},
+	thumbnail:  {"farmhand.policy": "manual"}, // stays at one
+}
+
+// plan of a demo.
+type plan struct {
+	bursts [2]burst
+	quiet  time.Duration // between the bursts
+	// patience is how much longer the quiet lasts until the farm has shrunk: a
+	// policy scales down only after two minutes of a farm's life. Where that is
+	// too long, an operator lowers the farm's maximum in the end.
+	patience time.Duration
+	every    time.Duration // between lines of progress
+}
+
+// A burst is as much work as one worker can do, so that it needs two, and half of
+// what two cores can do: a million paths take about 20 ms. What a killed
+// dispatcher was running comes back after 15 s, when its leases lapse, so it is
+// killed towards the end.
+var (
+	full = plan{
+		bursts: [2]burst{
+			{tasks: 1200, rate: 24, paths: 2_200_000, kills: []kill{{0.3, montecarlo}, {0.6, "controller"}}},
+			{tasks: 800, rate: 40, paths: 1_300_000, kills: []kill{{0.9, "dispatcher"}}},
+		},
+		quiet: time.Minute, patience: 20 * time.Second, every: 3 * time.Second,
 	}
-	farm, err := up(ctx, bin)
+	brief = plan{
+		bursts: [2]burst{
+			{tasks: 1000, rate: 180, paths: 280_000, kills: []kill{{0.6, "controller"}, {0.9, "dispatcher"}}},
+			{tasks: 1000, rate: 180, paths: 280_000, kills: []kill{{0.5, montecarlo}}},
+		},
+		quiet: 3 * time.Second,
+	}
+)
+
+func demo(ctx context.Context, bin, images string, p plan) (err error) {
+	f, err := up(ctx, bin)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if derr := farm.down(); err == nil {
+		if derr := f.down(); err == nil {
 			err = derr
 		}
 	}()
-	if err := farm.ready(ctx, map[string]int{"montecarlo": replicas, "thumbnail": replicas}); err != nil {
+	if err := f.configure(ctx); err != nil {
 		return err
 	}
-	pictures, err := folder(images)
-	if err != nil {
+	begun := time.Now()
+	s := newShow(f, begun, p.every)
+	group, ctx := errgroup.WithContext(ctx)
+	watched, end := context.WithCancel(ctx)
+	group.Go(func() error {
+		s.watch(watched)
+		return nil
+	})
+	var d done
+	group.Go(func() error {
+		defer end()
+		d, err = act(ctx, f, s, images, p)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	started := time.Now()
-	sweep, err := farm.submitSweep(ctx, tasks, paths)
-	if err != nil {
-		return err
-	}
-	album, err := farm.submitImages(ctx, pictures)
-	if err != nil {
-		return err
-	}
-	kills := farm.killOnTheWay(ctx, sweep)
-	rows := []row{{name: "montecarlo", job: sweep, tasks: tasks}, {name: "thumbnail", job: album, tasks: len(pictures)}}
-	farm.watch(ctx, rows)
-	killed, err := kills()
-	if err != nil {
-		return err
-	}
-	return report(ctx, farm, rows, killed, time.Since(started))
+	return report(context.WithoutCancel(ctx), f, s, d, time.Since(begun))
 }
 
-// row of the table at the end.
-type row struct {
-	name  string
-	job   string
-	tasks int
+// done is what a demo has done.
+type done struct {
+	jobs   []job
+	killed []string
 }
 
-// report counts the results of every job and prints the table.
-func report(ctx context.Context, farm *farm, rows []row, killed []string, wall time.Duration) error {
-	fmt.Println()
-	for _, k := range killed {
-		fmt.Println("killed with SIGKILL:", k)
+// act does all of a plan.
+func act(ctx context.Context, f *farm, s *show, images string, p plan) (d done, err error) {
+	album, err := f.submitImages(ctx, images)
+	if err != nil {
+		return d, err
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 4, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "job\ttasks\tdone\tdead\tlost\taccepted twice\tworkers lost on the way\t")
-	bad := 0
-	for _, r := range rows {
-		c, err := farm.count(ctx, r.job)
-		if err != nil {
-			return err
+	d.jobs = append(d.jobs, album)
+	for i, b := range p.bursts {
+		if i > 0 {
+			s.say("— quiet for %s —", p.quiet)
+			if err := errors.Join(sleep(ctx, p.quiet), s.shrink(ctx, p.patience)); err != nil {
+				return d, err
+			}
 		}
-		lost := r.tasks - c.distinct
-		bad += lost + c.twice + c.dead
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.name, r.tasks, c.done, c.dead, lost, c.twice, c.again)
+		s.say("— burst of %d tasks, %d a second —", b.tasks, b.rate)
+		j, killed, err := f.run(ctx, s, b, i*p.bursts[0].tasks)
+		if err != nil {
+			return d, err
+		}
+		d.jobs, d.killed = append(d.jobs, j), append(d.killed, killed...)
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	if err := f.finish(ctx, album); err != nil {
+		return d, err
 	}
-	fmt.Printf("wall time %s, durability of the queue: %s\n", wall.Round(100*time.Millisecond), farm.durability)
-	if bad > 0 {
-		return fmt.Errorf("%d tasks were lost, dead, or accepted twice", bad)
+	if s.shrunk() {
+		return d, nil
 	}
-	if len(killed) < 2 {
-		return fmt.Errorf("only %d processes were killed: the demo proved less than it should", len(killed))
+	s.say("— the farm is too young to shrink by itself: an operator lowers its maximum to 1 —")
+	if err := f.override(ctx, montecarlo, `{"max": 1}`); err != nil {
+		return d, err
 	}
-	return nil
+	return d, s.shrink(ctx, 15*time.Second)
 }

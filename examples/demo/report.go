@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+)
+
+// report counts the results of every job and prints the table. It returns an
+// error where the demo proved less than it should.
+func report(ctx context.Context, f *farm, s *show, d done, wall time.Duration) error {
+	fmt.Println()
+	for _, k := range d.killed {
+		fmt.Println("killed with SIGKILL:", k)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "farm\ttasks\tdone\tdead\tlost\taccepted twice\tattempts lost\ton time\tmean workers\tpeak\tscale calls\tstarts\t")
+	bad := 0
+	for _, name := range []string{montecarlo, thumbnail} {
+		var t tally
+		for _, j := range d.jobs {
+			if j.worker != name {
+				continue
+			}
+			if err := t.count(ctx, f, j); err != nil {
+				return err
+			}
+		}
+		bad += t.lost + t.twice + t.dead
+		onTime := "–" // it has no deadline
+		if settings[name]["farmhand.deadline"] != "" {
+			onTime = fmt.Sprintf("%.1f %%", 100*(1-float64(t.late)/float64(t.tasks)))
+		}
+		c := s.courses[name]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%d\t%d\t\n", name, t.tasks, t.done, t.dead, t.lost, t.twice, t.again,
+			onTime, c.mean(), c.peak, c.ups+c.downs, c.starts)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	c := s.courses[montecarlo]
+	fmt.Printf("%s: %.0f worker-seconds in %.0f s; deadline %s; wall time %s; durability of the queue: %s\n", montecarlo, c.workerSeconds,
+		c.horizon().Seconds(), settings[montecarlo]["farmhand.deadline"], wall.Round(100*time.Millisecond), f.durability)
+	switch {
+	case bad > 0:
+		return fmt.Errorf("%d tasks were lost, dead, or accepted twice", bad)
+	case c.ups == 0:
+		return errors.New("nothing was scaled up")
+	case c.downs == 0:
+		return errors.New("nothing was scaled down")
+	case len(d.killed) < 3:
+		return fmt.Errorf("only %d processes were killed: the demo proved less than it should", len(d.killed))
+	}
+	return nil
+}

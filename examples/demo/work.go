@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"farmhand/skeleton"
+	"farmhand/skeleton/jobapi"
+	"farmhand/skeleton/jobapi/jobclient"
+)
+
+// burst is a stream of Monte Carlo tasks.
+type burst struct {
+	tasks, rate int // in all, and a second
+	paths       int // of a task
+	kills       []kill
+}
+
+// job that was posted.
+type job struct {
+	id, worker string
+	tasks      int
+}
+
+// postsPerSecond is how many pieces of a burst are posted in a second.
+const postsPerSecond = 4
+
+// run posts a burst as one job, piece by piece, kills what it says on the way,
+// and waits until all is done.
+func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, killed []string, err error) {
+	n := b.rate / postsPerSecond
+	first, err := f.client.Submit(ctx, jobclient.Options{"worker": montecarlo, "open": "true"}, sweep(seed, n, b.paths))
+	if err != nil {
+		return j, nil, err
+	}
+	f.durability = first.Durability
+	j = job{id: first.Job.ID, worker: montecarlo, tasks: b.tasks}
+	group, ctx2 := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.post(ctx2, j, b, seed, n) })
+	group.Go(func() error {
+		killed, err = f.killOnTheWay(ctx2, s, j, b.kills)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return j, killed, err
+	}
+	return j, killed, f.finish(ctx, j)
+}
+
+// post adds the rest of a burst to its job, n tasks at a time. What an outage
+// has delayed is posted at once after it.
+func (f *farm) post(ctx context.Context, j job, b burst, seed, n int) error {
+	begun := time.Now()
+	for posted := n; posted < b.tasks; posted += n {
+		n = min(n, b.tasks-posted)
+		due := begun.Add(time.Duration(posted) * time.Second / time.Duration(b.rate))
+		if err := sleep(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		if _, err := f.client.Append(ctx, j.id, nil, sweep(seed+posted, n, b.paths)); err != nil {
+			return err
+		}
+	}
+	_, err := f.client.CloseJob(ctx, j.id)
+	return err
+}
+
+// sweep makes n Monte Carlo tasks: one option price a task, strikes and seeds
+// vary.
+func sweep(seed, n, paths int) jobclient.Piece {
+	var body bytes.Buffer
+	for i := seed; i < seed+n; i++ {
+		fmt.Fprintf(&body, `{"spot":100,"strike":%d,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":%d,"seed":%d}`+"\n", 80+i%41, paths, i)
+	}
+	return jobclient.Piece{Type: "application/x-ndjson", Body: body.Bytes()}
+}
+
+// submitImages posts every image below a folder as a task.
+func (f *farm) submitImages(ctx context.Context, dir string) (job, error) {
+	files, err := folder(dir)
+	if err != nil {
+		return job{}, err
+	}
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for _, file := range files {
+		part, err := w.CreatePart(textproto.MIMEHeader{"Content-Type": {mime.TypeByExtension(filepath.Ext(file))}, "Content-Disposition": {`form-data; name="image"`}})
+		if err != nil {
+			return job{}, err
+		}
+		raw, err := os.Open(file)
+		if err != nil {
+			return job{}, err
+		}
+		_, err = io.Copy(part, raw)
+		if err = errors.Join(err, raw.Close()); err != nil {
+			return job{}, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return job{}, err
+	}
+	s, err := f.client.Submit(ctx, jobclient.Options{"worker": thumbnail}, jobclient.Piece{Type: w.FormDataContentType(), Body: body.Bytes()})
+	return job{id: s.Job.ID, worker: thumbnail, tasks: len(files)}, err
+}
+
+// folder lists the image files below a folder.
+func folder(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasPrefix(mime.TypeByExtension(filepath.Ext(path)), "image/") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no images in %s", dir)
+	}
+	return files, err
+}
+
+// reached waits until so many tasks of a job are done or dead.
+func (f *farm) reached(ctx context.Context, j job, n int) error {
+	for {
+		v, err := f.client.Job(ctx, j.id)
+		if err != nil {
+			return err
+		}
+		if v.Done+v.Dead >= n {
+			return nil
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// finish waits until a job is done.
+func (f *farm) finish(ctx context.Context, j job) error { return f.reached(ctx, j, j.tasks) }
+
+// tally of results.
+type tally struct {
+	tasks, done, dead, lost, twice, late, again int
+}
+
+// count adds all results of a job.
+func (c *tally) count(ctx context.Context, f *farm, j job) error {
+	seen := map[int]bool{}
+	_, end, err := f.client.Results(ctx, j.id, jobclient.Query{}, func(r jobapi.Result) error {
+		if seen[r.Index] {
+			c.twice++
+		}
+		seen[r.Index] = true
+		c.again += r.Lost
+		if r.Late {
+			c.late++
+		}
+		if r.State == skeleton.Dead {
+			c.dead++
+		} else {
+			c.done++
+		}
+		return nil
+	})
+	c.tasks += j.tasks
+	c.lost += j.tasks - len(seen)
+	if err == nil && !end {
+		err = fmt.Errorf("job %s has not ended", j.id)
+	}
+	return err
+}
