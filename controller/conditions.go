@@ -50,12 +50,12 @@ func (s *state) assess(r *Receipt, ready int, call *Acted) {
 	}
 	s.set(Healthy, now, ill == "", ill)
 	s.set(Scaling, now, r.Replicas != ready, "")
-	limit := ""
+	var limits []string
 	for _, l := range r.Outcome.Limits {
-		limit = l.Name + ": " + l.Reason
+		limits = append(limits, l.Name+": "+l.Reason)
 	}
 	if r.Capacity != nil {
-		limit = "capacity: all farms share it"
+		limits = append(limits, "capacity: all farms share it")
 	}
 	if c := s.Clamp; c != nil && (c.Max > 0 && r.Replicas == c.Max || c.Min > 0 && r.Replicas == c.Min) {
 		limit = "the platform keeps to bounds of its own"

@@ -77,10 +77,10 @@ type window struct {
 type ledgers struct {
 	ledger.Store
 
-	mu       sync.Mutex
-	err      error // of everything
-	gaugeErr error
-	windows  []window
+	mu                   sync.Mutex
+	err                  error // of everything
+	gaugeErr, publishErr error
+	windows              []window
 }
 
 func (l *ledgers) set(change func()) {
@@ -110,14 +110,14 @@ func (l *ledgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
 }
 
 func (l *ledgers) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
-	if err := l.away(); err != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := cmp.Or(l.err, l.publishErr); err != nil {
 		return err
 	}
 	if err := l.Store.PublishWindows(ctx, farms); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, f := range farms {
 		l.windows = append(l.windows, window{time.Now(), f})
 	}

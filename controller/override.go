@@ -62,9 +62,9 @@ func refused(w Worker, next Overrides, changes map[string]*string) error {
 	}
 	for _, p := range settle(w, next).Problems {
 		name, what, _ := strings.Cut(p, ": ")
-		detail, fix, _ := strings.Cut(what, ": ") // "X is not valid: want Y"
+		detail, fix, _ := strings.Cut(what, ": want ") // "X is not valid: want Y"
 		if _, changed := changes[strings.TrimPrefix(name, "farmhand.")]; changed || !before[p] {
-			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Detail: detail, Fix: fix}
+			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Detail: detail, Fix: "want " + fix}
 		}
 	}
 	return nil
