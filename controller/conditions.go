@@ -1,6 +1,9 @@
 package controller
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The types of conditions.
 const (
@@ -58,9 +61,9 @@ func (s *state) assess(r *Receipt, ready int, call *Acted) {
 		limits = append(limits, "capacity: all farms share it")
 	}
 	if c := s.Clamp; c != nil && (c.Max > 0 && r.Replicas == c.Max || c.Min > 0 && r.Replicas == c.Min) {
-		limit = "the platform keeps to bounds of its own"
+		limits = append(limits, "the platform keeps to bounds of its own")
 	}
-	s.set(Limited, now, limit != "", limit)
+	s.set(Limited, now, len(limits) > 0, strings.Join(limits, "; "))
 	s.set(Fallback, now, r.Mode == Shadow, "mode shadow: the rule decides")
 	s.set(PausedBy, now, !r.Mode.Acts(), "mode "+string(r.Mode))
 }

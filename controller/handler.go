@@ -5,18 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"farmhand/internal/problem"
 )
 
-// shownReceipts is how many receipts GET /?farm=W shows.
-const shownReceipts = 20
+// How many receipts GET /?farm=W shows: by itself, and at most.
+const (
+	shownReceipts = 20
+	maxReceipts   = 2000
+)
 
 // Handler serves the controller's API:
 //
 //	GET /              all farms
-//	GET /?farm=W       one farm: settings with their origins, receipts
+//	GET /?farm=W       one farm: settings with their origins, receipts (&receipts=20)
 //	PATCH /?farm=W     {"slots": 4, "policy": null, "mode": "paused", "for": "30m"}
 //	POST /             one step, which is what a schedule calls
 func (c *Controller) Handler() http.Handler {
@@ -77,8 +81,17 @@ func (c *Controller) get(w http.ResponseWriter, r *http.Request) {
 		answer(w, c.Overview(r.Context()))
 		return
 	}
+	n := shownReceipts
+	if text := r.URL.Query().Get("receipts"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 2 || n > maxReceipts {
+			problem.Write(w, problem.New(http.StatusUnprocessableEntity, "invalid-parameter", "so many receipts cannot be shown").
+				At("receipts", fmt.Sprintf("ask for 2 to %d", maxReceipts)))
+			return
+		}
+	}
 	if f := c.find(w, r); f != nil {
-		answer(w, c.view(r.Context(), f, shownReceipts))
+		answer(w, c.view(r.Context(), f, n))
 	}
 }
 

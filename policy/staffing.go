@@ -95,7 +95,11 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	if now != count(replicas) {
 		why += fmt.Sprintf("; bounded to %d", now)
 	}
-	held := count(peak(m, seconds(o.At), s.down, float64(now)))
+	possible := now
+	if o.Max > 0 {
+		possible = min(now, o.Max) // what could not be is not held either, or a raised max would scale an idle farm up
+	}
+	held := max(now, count(peak(m, seconds(o.At), s.down, float64(possible))))
 	if held > now {
 		why += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
 	}

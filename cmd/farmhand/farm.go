@@ -86,7 +86,7 @@ func farmShowCmd() *cobra.Command {
 		Example: "  farmhand farm show thumbnail",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withFarms(func(client *farmClient) error {
-				v, err := client.farm(cmd.Context(), args[0])
+				v, err := client.farm(cmd.Context(), args[0], fewReceipts)
 				if err != nil {
 					return err
 				}

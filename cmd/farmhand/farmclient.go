@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,13 +62,13 @@ func (c *connection) withFarms(do func(*farmClient) error) error {
 
 // overview is the controller and all its farms.
 func (f *farmClient) overview(ctx context.Context) (v controller.Overview, err error) {
-	err = f.call(ctx, http.MethodGet, "", nil, &v)
+	err = f.call(ctx, http.MethodGet, url.Values{}, nil, &v)
 	return v, err
 }
 
 // farm is one farm with its settings and receipts.
-func (f *farmClient) farm(ctx context.Context, name string) (v controller.FarmView, err error) {
-	err = f.call(ctx, http.MethodGet, name, nil, &v)
+func (f *farmClient) farm(ctx context.Context, name string, receipts int) (v controller.FarmView, err error) {
+	err = f.call(ctx, http.MethodGet, url.Values{"farm": {name}, "receipts": {strconv.Itoa(receipts)}}, nil, &v)
 	return v, err
 }
 
@@ -77,16 +78,16 @@ func (f *farmClient) change(ctx context.Context, name string, changes map[string
 	if err != nil {
 		return v, err
 	}
-	err = f.call(ctx, http.MethodPatch, name, body, &v)
+	err = f.call(ctx, http.MethodPatch, url.Values{"farm": {name}}, body, &v)
 	return v, err
 }
 
-func (f *farmClient) call(ctx context.Context, method, farm string, body []byte, into any) error {
+func (f *farmClient) call(ctx context.Context, method string, query url.Values, body []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, farmCall)
 	defer cancel()
 	u := f.gateway + "/function/controller/"
-	if farm != "" {
-		u += "?farm=" + url.QueryEscape(farm)
+	if len(query) > 0 {
+		u += "?" + query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
 	if err != nil {

@@ -11,6 +11,13 @@ import (
 	"farmhand/policy"
 )
 
+// How many receipts are asked for: those of a minute or so, and as many as the
+// controller shows, for the last change.
+const (
+	fewReceipts  = 20
+	manyReceipts = 2000
+)
+
 func farmWhyCmd() *cobra.Command {
 	var c connection
 	var n int
@@ -24,7 +31,10 @@ func farmWhyCmd() *cobra.Command {
 				return usage("-n %d: want 0 or more", n)
 			}
 			return c.withFarms(func(client *farmClient) error {
-				v, err := client.farm(cmd.Context(), args[0])
+				v, err := client.farm(cmd.Context(), args[0], fewReceipts)
+				if err == nil && lastChange(v.Receipts) < 0 && len(v.Receipts) >= fewReceipts {
+					v, err = client.farm(cmd.Context(), args[0], manyReceipts) // it was longer ago
+				}
 				if err != nil {
 					return err
 				}
