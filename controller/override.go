@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,14 +35,15 @@ func (c *Controller) Override(ctx context.Context, name string, changes map[stri
 		if forTime > 0 {
 			until = kept.Now.Add(forTime)
 		}
-		next, err := old.live(kept.Now).patch(changes, until)
+		old = old.live(kept.Now)
+		next, err := old.patch(changes, until)
 		if err != nil {
 			return err
 		}
 		f.mu.Lock()
 		worker := f.worker
 		f.mu.Unlock()
-		if err := refused(worker, next, changes); err != nil {
+		if err := refused(worker, old, next, changes); err != nil {
 			return err
 		}
 		var raw []byte
@@ -54,16 +57,18 @@ func (c *Controller) Override(ctx context.Context, name string, changes map[stri
 	}
 }
 
-// refused looks whether a change makes a setting invalid.
-func refused(w Worker, next Overrides, changes map[string]*string) error {
-	before := map[string]bool{}
-	for _, p := range settle(w, nil).Problems {
-		before[p] = true
+// refused looks whether a change makes a setting invalid. What is removed is not
+// asked: what the worker itself says was there before.
+func refused(w Worker, old, next Overrides, changes map[string]*string) error {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(changes)), func(v *string) bool { return v != nil }) {
+		return nil
 	}
+	before := settle(w, old).Problems
 	for _, p := range settle(w, next).Problems {
 		name, what, _ := strings.Cut(p, ": ")
 		detail, fix, _ := strings.Cut(what, ": want ") // "X is not valid: want Y"
-		if _, changed := changes[strings.TrimPrefix(name, "farmhand.")]; changed || !before[p] {
+		value, changed := changes[strings.TrimPrefix(name, "farmhand.")]
+		if removed := changed && value == nil; !removed && (changed || !slices.Contains(before, p)) {
 			return &BadSetting{Field: strings.TrimPrefix(name, "farmhand."), Detail: detail, Fix: "want " + fix}
 		}
 	}

@@ -45,8 +45,10 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.recall(ctx); err != nil {
-		return err
+	if c.Status().Updated.IsZero() { // it has just begun
+		if err := c.recall(ctx); err != nil {
+			return err
+		}
 	}
 	begun := time.Now()
 	batch := c.collect(workers, asked, begun, all)
@@ -74,21 +76,15 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 	return nil
 }
 
-// recall reads, once, the roster that was published before this controller began.
+// recall reads the roster that was published before this controller began, or led.
 func (c *Controller) recall(ctx context.Context) error {
-	c.mu.Lock()
-	known := !c.roster.Published.IsZero() || !c.lastOK.IsZero()
-	c.mu.Unlock()
-	if known {
-		return nil
-	}
 	r, err := c.cfg.Ledgers.Roster(ctx)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.roster = r
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.roster, c.published, c.seen = r, time.Time{}, map[string]time.Time{}
 	return nil
 }
 
@@ -142,14 +138,20 @@ func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (
 func (c *Controller) claim(ctx context.Context, batch []*work, begun time.Time) error {
 	claims := make([]Claim, 0, len(batch)+1)
 	c.mu.Lock()
-	claims = append(claims, Claim{Fence: c.lead})
+	led := c.lead
 	c.mu.Unlock()
+	claims = append(claims, Claim{Fence: led})
 	for _, w := range batch {
 		claims = append(claims, Claim{Farm: w.name, Fence: w.fence})
 	}
 	held, err := c.cfg.Keeper.Claim(ctx, c.cfg.Owner, LeaseTime, claims)
 	if err != nil {
 		return err
+	}
+	if lead := held[0].Fence; lead > 0 && lead != led {
+		if err := c.recall(ctx); err != nil { // another one led
+			return err
+		}
 	}
 	until := begun.Add(LeaseTime) // by our clock, from before we asked
 	c.mu.Lock()
@@ -171,9 +173,7 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 	w.over = over
 	good := w.eff.Settings
 	w.eff = settle(w.worker, over.live(h.Now))
-	if len(w.eff.Problems) > 0 && good.Interval > 0 && len(timeouts(w.eff.Timeout, w.worker.Env)) < len(w.eff.Problems) {
-		w.eff.Settings = good // what was last good stays
-	}
+	w.eff.keep(good)
 	w.now, w.owner = h.Now, h.Owner
 	w.look = time.Time{}
 	if h.Fence == 0 {

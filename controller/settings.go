@@ -94,6 +94,46 @@ func settle(w Worker, o Overrides) effective {
 	return e
 }
 
+// keep lets what is not valid now have its last good value, if there was one.
+func (e *effective) keep(good skeleton.Settings) {
+	if good.Interval == 0 || len(e.Problems) == 0 {
+		return
+	}
+	for _, p := range e.Problems {
+		name, _, _ := strings.Cut(p, ": ")
+		switch strings.TrimPrefix(strings.TrimPrefix(name, "farmhand."), "com.openfaas.scale.") {
+		case "slots":
+			e.Slots = good.Slots
+		case "deadline":
+			e.Deadline, e.DeadlineFactor = good.Deadline, good.DeadlineFactor
+		case "target":
+			e.Target = good.Target
+		case "timeout":
+			e.Timeout = good.Timeout
+		case "service":
+			e.Service = good.Service
+		case "policy":
+			e.Policy = good.Policy
+		case "interval":
+			e.Interval = good.Interval
+		case "min":
+			e.Min = good.Min
+		case "max":
+			e.Max = good.Max
+		case "budget":
+			e.Budget = good.Budget
+		}
+	}
+	if e.Max > 0 {
+		e.Min = min(e.Min, e.Max)
+	}
+	values := e.values()
+	for name, s := range e.Origins {
+		s.Value = values[name]
+		e.Origins[name] = s
+	}
+}
+
 // origins notes each value and where it comes from.
 func (e *effective) origins(w Worker, o Overrides) {
 	for name, value := range e.values() {
