@@ -48,7 +48,7 @@ func (p *Platform) environment(s *spec, address, tmp, secrets string) []string {
 func (p *Platform) checkSecrets(s *spec) error {
 	for _, name := range s.Secrets {
 		if _, ok := p.state.secretFile(name); !ok {
-			return badRequest("secret %q of %s: unknown; put its value into a file of this name in %s", name, s.Service, p.state.path("secrets"))
+			return badRequest("secret %q of %s: unknown; create it first, with faas-cli secret create or by putting its value into a file of this name in %s", name, s.Service, p.state.path("secrets"))
 		}
 	}
 	return nil
@@ -56,6 +56,8 @@ func (p *Platform) checkSecrets(s *spec) error {
 
 // mountSecrets copies the named secrets, and no others, into dir.
 func (p *Platform) mountSecrets(names []string, dir string) error {
+	p.secrets.RLock()
+	defer p.secrets.RUnlock()
 	for _, name := range names {
 		file, ok := p.state.secretFile(name)
 		if !ok {

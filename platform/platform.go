@@ -53,8 +53,9 @@ type Platform struct {
 	hurry  chan struct{}  // closed when there is no more time to drain
 	work   sync.WaitGroup // replicas, and the saver
 
-	deploys sync.Mutex // one change of the set of functions at a time
-	saving  sync.Mutex // one writer of functions.json at a time
+	deploys sync.Mutex   // one change of the set of functions at a time
+	saving  sync.Mutex   // one writer of functions.json at a time
+	secrets sync.RWMutex // held to change secrets; shared to read them and to make or remove copies
 
 	mu        sync.Mutex // guards the rest
 	functions map[string]*function
@@ -266,6 +267,8 @@ func (p *Platform) random(n int) int {
 
 // clear removes what a replica left in run/.
 func (p *Platform) clear(id string) {
+	p.secrets.RLock() // or a changed secret might be put there meanwhile
+	defer p.secrets.RUnlock()
 	err := errors.Join(os.RemoveAll(p.state.path("run", id)), os.RemoveAll(p.state.path("run", id+".pid")))
 	if err != nil {
 		p.log.Warn("cannot clear a replica's folder", "error", fmt.Sprint(err))

@@ -24,6 +24,7 @@ func (p *Platform) handlers() types.FaaSHandlers {
 		DeleteFunction: p.serveDelete,
 		FunctionStatus: p.serveStatus,
 		ScaleFunction:  p.serveScale,
+		Secrets:        p.serveSecrets,
 		Health:         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
 		Info:           p.serveInfo,
 		ListNamespaces: func(w http.ResponseWriter, _ *http.Request) { writeBody(w, []string{Namespace}) },
