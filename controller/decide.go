@@ -56,7 +56,8 @@ func Decide(in Inputs) Verdict {
 			why = "the last scale call has not ended"
 		}
 		v.Wish, v.Rule = policy.Hold(obs, why), policy.Hold(obs, why)
-		v.Outcome, v.Next = in.Guard.Apply(obs, v.Wish, v.Rule, in.State)
+		v.Outcome, _ = in.Guard.Apply(obs, v.Wish, v.Rule, in.State)
+		v.Next = in.pass()
 		return v
 	}
 	rule, err := policy.New(in.Fallback)
@@ -81,11 +82,19 @@ func Decide(in Inputs) Verdict {
 	}
 	v.Outcome, v.Next = in.Guard.Apply(obs, acted, v.Rule, in.State)
 	if in.Mode == DryRun {
-		// Nothing is called, so no token is spent: time goes on, nothing else.
-		hold := policy.Hold(obs, "dry run")
-		_, v.Next = in.Guard.Apply(obs, hold, hold, in.State)
+		v.Next = in.pass()
 	}
 	return v
+}
+
+// pass is what the guard remembers where nothing is called, so that no token is
+// spent: time goes on, nothing else. No bound asks for an action.
+func (in *Inputs) pass() guard.State {
+	obs, g := in.Observation, in.Guard
+	obs.Min, obs.Max, g.Budget = 0, 0, 0
+	hold := policy.Hold(&obs, "")
+	_, next := g.Apply(&obs, hold, hold, in.State)
+	return next
 }
 
 // remember copies a memory, which is never nil for a policy.

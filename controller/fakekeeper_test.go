@@ -31,7 +31,8 @@ type keeper struct {
 	by      map[string]*kept
 	err     error
 	saveErr error
-	refused int // saves
+	refused int    // saves
+	between func() // runs before an Override
 }
 
 func (k *keeper) set(change func()) {
@@ -103,6 +104,9 @@ func (k *keeper) Save(_ context.Context, saves []controller.Save) ([]bool, error
 }
 
 func (k *keeper) Override(_ context.Context, farm string, old, new []byte) (bool, error) {
+	if k.between != nil {
+		k.between()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.of(farm)
