@@ -48,10 +48,10 @@ func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, kill
 	}
 	f.durability = first.Durability
 	j = job{id: first.Job.ID, worker: montecarlo, tasks: b.tasks}
-	group, ctx2 := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.post(ctx2, j, b, seed, n) })
-	group.Go(func() error {
-		killed, err = f.killOnTheWay(ctx2, s, j, b.kills)
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.post(gctx, j, b, seed, n) })
+	group.Go(func() (err error) {
+		killed, err = f.killOnTheWay(gctx, s, j, b.kills)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -131,14 +131,15 @@ func folder(dir string) (files []string, err error) {
 	return files, err
 }
 
-// reached waits until so many tasks of a job are done or dead.
+// reached waits until so many tasks of a job are done or dead, or the job has
+// ended without them.
 func (f *farm) reached(ctx context.Context, j job, n int) error {
 	for {
 		v, err := f.client.Job(ctx, j.id)
 		if err != nil {
 			return err
 		}
-		if v.Done+v.Dead >= n {
+		if v.Done+v.Dead >= n || v.Ended != nil {
 			return nil
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
