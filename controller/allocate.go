@@ -36,14 +36,15 @@ func (c Capacity) Allot(demands []Demand) []int {
 	if c <= 0 || total <= int(c) {
 		return out
 	}
-	// Shares of the minima themselves, where not even these fit.
-	base, want, room := make([]int, len(demands)), slices.Clone(out), int(c)
+	base, want, room := make([]int, len(demands)), make([]int, len(demands)), int(c)
+	for i, d := range demands {
+		want[i] = min(out[i], max(0, d.Min)) // shares of the minima, where not even these fit
+	}
 	if mins <= room {
-		for i, d := range demands {
-			base[i] = min(out[i], max(0, d.Min))
-			want[i] -= base[i]
-		}
 		room -= mins
+		for i, least := range want {
+			base[i], want[i] = least, out[i]-least
+		}
 	}
 	sum := 0
 	for _, w := range want {
