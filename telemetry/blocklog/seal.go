@@ -29,11 +29,11 @@ func ripeOf(id logID, cmd *redis.Cmd) (ripe, error) {
 }
 
 // seal packs open entries into blocks. Of all logs together it makes four blocks
-// at most, and one more for every 64 entries that were appended; first of the
+// at most, and one more for every 128 entries that were appended; first of the
 // logs that have most to pack. What has to wait meanwhile makes a larger block,
 // so this keeps up however many logs there are.
 func (s *Store) seal(ctx context.Context, due []ripe, appended int) error {
-	for room := 4 + appended/64; room > 0 && len(due) > 0; {
+	for room := 4 + appended/128; room > 0 && len(due) > 0; {
 		slices.SortStableFunc(due, func(a, b ripe) int { return cmp.Compare(b.count, a.count) })
 		due = due[:min(len(due), room)]
 		room -= len(due)
