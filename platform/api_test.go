@@ -113,7 +113,12 @@ func TestRefusals(t *testing.T) {
 		{"delete an unknown one", "DELETE", "/system/functions", `{"functionName":"nope"}`, 404, "nope"},
 		{"delete nothing", "DELETE", "/system/functions", `{}`, 400, "functionName"},
 		{"wrong method", "PATCH", "/system/functions", "", 405, ""},
-		{"not yet", "GET", "/system/logs?name=echo", "", 501, "yet"},
+		{"logs of nobody", "GET", "/system/logs", "", 400, "name"},
+		{"tail of logs", "GET", "/system/logs?name=echo&tail=ten", "", 422, "whole number"},
+		{"huge tail of logs", "GET", "/system/logs?name=echo&tail=99999999999999999999", "", 422, "whole number"},
+		{"logs since", "GET", "/system/logs?name=echo&since=5m", "", 422, "2006-01-02T15:04:05Z"},
+		{"logs since with a bare plus", "GET", "/system/logs?name=echo&since=2006-01-02T15:04:05+02:00", "", 422, "%2B"},
+		{"logs by POST", "POST", "/system/logs?name=echo", "", 405, ""},
 		{"elsewhere", "GET", "/nowhere", "", 404, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

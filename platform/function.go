@@ -192,6 +192,7 @@ func (f *function) ended(r *replica, err error) {
 	r.state = draining // whoever still holds it sees that it is gone
 	f.notify()
 	f.reconcile()
+	f.tidy()
 }
 
 // scale sets the wanted number of replicas, or as many as are allowed, and
@@ -236,4 +237,13 @@ func (f *function) close() {
 	f.pauseOver()
 	f.notify()
 	f.reconcile()
+	f.tidy()
+}
+
+// tidy drops the log of a function that was deleted, once its last replica has
+// ended. The mutex is held.
+func (f *function) tidy() {
+	if f.closed && len(f.replicas) == 0 && f.p.ctx.Err() == nil {
+		f.p.dropLog(f.name)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,9 @@ const (
 	maxLogFile = 8 << 20 // one older file is kept beside it
 )
 
+// older ends the name of the older file.
+const older = ".1"
+
 // logStore keeps what functions print: one file per function, a JSON message a
 // line, in the form the logs API gives them.
 type logStore struct {
@@ -30,10 +34,12 @@ type logStore struct {
 }
 
 type logFile struct {
-	mu   sync.Mutex // guards the rest
-	path string
-	f    *os.File
-	size int64
+	mu      sync.Mutex // guards the rest
+	path    string
+	f       *os.File
+	size    int64
+	gen     int           // how many files went before this one; the older one kept is gen-1
+	changed chan struct{} // closed with the next line; nil while nobody waits for it
 }
 
 func newLogStore(dir string) *logStore { return &logStore{dir: dir, files: map[string]*logFile{}} }
@@ -73,9 +79,10 @@ func (lf *logFile) append(m logs.Message) error {
 	if lf.f != nil && lf.size > maxLogFile {
 		_ = lf.f.Close()
 		lf.f = nil
-		if err := os.Rename(lf.path, lf.path+".1"); err != nil {
+		if err := os.Rename(lf.path, lf.path+older); err != nil {
 			return err
 		}
+		lf.gen++
 	}
 	if lf.f == nil {
 		if lf.f, err = os.OpenFile(lf.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
@@ -88,9 +95,40 @@ func (lf *logFile) append(m logs.Message) error {
 		}
 		lf.size = st.Size()
 	}
-	n, err := lf.f.Write(append(raw, '\n'))
-	lf.size += int64(n)
-	return err
+	if _, err := lf.f.Write(append(raw, '\n')); err != nil {
+		return errors.Join(err, lf.f.Truncate(lf.size)) // a full disk: no half lines
+	}
+	lf.size += int64(len(raw)) + 1
+	lf.notify()
+	return nil
+}
+
+// notify wakes those who wait for the next line. The mutex is held.
+func (lf *logFile) notify() {
+	if lf.changed != nil {
+		close(lf.changed)
+		lf.changed = nil
+	}
+}
+
+// drop removes what is kept of a function that is gone.
+func (s *logStore) drop(function string) error {
+	lf := s.file(function)
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	if lf.f != nil {
+		_ = lf.f.Close()
+		lf.f = nil
+	}
+	lf.gen += 2 // neither file is there any more
+	lf.notify()
+	var errs []error
+	for _, path := range []string{lf.path, lf.path + older} {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // logPipe carries the output of one replica to its file.

@@ -110,6 +110,7 @@ func beFunction() {
 	})
 	mux.HandleFunc("/stream", stream)
 	mux.HandleFunc("/world", world)
+	mux.HandleFunc("/print", func(_ http.ResponseWriter, r *http.Request) { fmt.Print(r.URL.Query().Get("text")) })
 	var lc net.ListenConfig
 	if os.Getenv("no_reuse") != "" {
 		lc.Control = func(_, _ string, c syscall.RawConn) error {

@@ -25,6 +25,7 @@ func (p *Platform) handlers() types.FaaSHandlers {
 		FunctionStatus: p.serveStatus,
 		ScaleFunction:  p.serveScale,
 		Secrets:        p.serveSecrets,
+		Logs:           p.serveLogs,
 		Health:         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
 		Info:           p.serveInfo,
 		ListNamespaces: func(w http.ResponseWriter, _ *http.Request) { writeBody(w, []string{Namespace}) },
