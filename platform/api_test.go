@@ -53,6 +53,9 @@ func TestLifeThroughSDK(t *testing.T) {
 	if ns, err := b.client.GetNamespaces(ctx); err != nil || len(ns) != 1 || ns[0] != "openfaas-fn" {
 		t.Errorf("namespaces: %v, %v", ns, err)
 	}
+	if code, err := b.client.CreateNamespace(ctx, types.FunctionNamespace{Name: "mine"}); code != http.StatusMethodNotAllowed {
+		t.Errorf("create a namespace: %d %v", code, err)
+	}
 	if err := b.client.DeleteFunction(ctx, "echo", "openfaas-fn"); err != nil {
 		t.Error(err)
 	}
@@ -120,6 +123,18 @@ func TestRefusals(t *testing.T) {
 		{"logs since with a bare plus", "GET", "/system/logs?name=echo&since=2006-01-02T15:04:05+02:00", "", 422, "%2B"},
 		{"logs by POST", "POST", "/system/logs?name=echo", "", 405, ""},
 		{"elsewhere", "GET", "/nowhere", "", 404, ""},
+		{"nothing to see", "GET", "/system/telemetry", "", 404, ""},
+		{"metrics elsewhere", "GET", "/metrics", "", 404, ""},
+		{"a namespace", "GET", "/system/namespace/openfaas-fn", "", 501, "openfaas-fn"},
+		{"no namespace", "GET", "/system/namespace/", "", 501, "openfaas-fn"},
+		{"no namespace at all", "GET", "/system/namespace", "", 501, "openfaas-fn"},
+		{"create a namespace", "POST", "/system/namespace/", `{"name":"mine"}`, 405, ""},
+		{"change a namespace", "PUT", "/system/namespace/mine", `{"name":"mine"}`, 405, ""},
+		{"delete a namespace", "DELETE", "/system/namespace/mine", `{"name":"mine"}`, 405, ""},
+		{"namespaces by POST", "POST", "/system/namespaces", "", 405, ""},
+		{"alert", "POST", "/system/alert", `{"status":"firing","receiver":"scale-up","alerts":[{"status":"firing","labels":{"alertname":"APIHighInvocationRate","function_name":"nope.openfaas-fn"}}]}`, 200, ""},
+		{"broken alert", "POST", "/system/alert", `[`, 400, "JSON"},
+		{"alert by GET", "GET", "/system/alert", "", 405, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := b.system(c.method, c.path, c.body)
@@ -160,7 +175,7 @@ func TestNames(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	b := start(t)
 	user, password := b.Credentials()
-	for _, path := range []string{"/system/functions", "/system/info", "/system/function/x", "/system/namespaces", "/system/secrets", "/system/logs", "/system/scale-function/x"} {
+	for _, path := range []string{"/system/functions", "/system/info", "/system/function/x", "/system/namespaces", "/system/secrets", "/system/logs", "/system/scale-function/x", "/system/namespace/x", "/system/alert", "/system/telemetry", "/system/elsewhere"} {
 		for _, c := range [][2]string{{"", ""}, {user, ""}, {user, password + "x"}, {"root", password}} {
 			req, _ := http.NewRequest("GET", b.URL()+path, nil)
 			if c[0] != "" {

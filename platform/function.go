@@ -206,7 +206,7 @@ func (f *function) scale(n int) int {
 	if f.closed {
 		return n // to nobody
 	}
-	f.desired = f.p.clamp(f.spec.atMost(n))
+	f.desired = f.p.bound(f.spec, n)
 	f.reconcile()
 	return f.desired
 }
@@ -223,7 +223,7 @@ func (f *function) update(s *spec) {
 	}
 	f.spec = s
 	if f.desired > 0 {
-		f.desired = f.p.clamp(s.atMost(max(f.desired, s.min)))
+		f.desired = f.p.bound(s, max(f.desired, s.min))
 	}
 	f.notify()
 	f.reconcile()

@@ -36,11 +36,11 @@ func (p *Platform) gatewayHandler(h types.FaaSHandlers) http.Handler {
 	})
 	system("/system/logs", methods{http.MethodGet: h.Logs})
 	system("/system/namespaces", methods{http.MethodGet: h.ListNamespaces})
-	system("/system/namespace/{name...}", methods{http.MethodGet: later("namespaces are fixed: there is only " + Namespace)})
-	// Not built yet; said clearly rather than pretended.
-	for _, path := range []string{"/system/alert", "/system/telemetry"} {
-		mux.Handle(path, p.credentials.guard(later(path+" is not part of the local platform yet")))
+	for _, path := range []string{"/system/namespace", "/system/namespace/{name...}"} {
+		system(path, methods{http.MethodGet: later("namespaces are fixed: there is only " + Namespace)})
 	}
+	system("/system/alert", methods{http.MethodPost: p.serveAlert})
+	system("/system/", nil)
 	mux.Handle("/async-function/", later("asynchronous calls are not part of the local platform yet"))
 
 	protected := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,10 +54,15 @@ func (p *Platform) gatewayHandler(h types.FaaSHandlers) http.Handler {
 	return localOnly(protected)
 }
 
-// methods serves one path by method; others get an empty 405.
+// methods serves one path by method; others get an empty 405. A path without
+// methods is not there.
 type methods map[string]http.HandlerFunc
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m == nil {
+		http.NotFound(w, r)
+		return
+	}
 	if h := m[r.Method]; h != nil {
 		h(w, r)
 		return

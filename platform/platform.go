@@ -249,6 +249,15 @@ func (p *Platform) awaitDeployment() {
 	defer p.deploys.Unlock()
 }
 
+// bound is clamp, and heeds the label com.openfaas.scale.max, to which plain CE
+// pays no attention when it is told how many.
+func (p *Platform) bound(s *spec, n int) int {
+	if !p.config.CE {
+		n = s.atMost(n)
+	}
+	return p.clamp(n)
+}
+
 // clamp bounds a number of replicas.
 func (p *Platform) clamp(n int) int {
 	low, high := 0, p.config.MaxReplicas

@@ -164,7 +164,7 @@ func (p *Platform) restore(ctx context.Context) {
 			p.mu.Unlock()
 			continue
 		}
-		p.add(s, p.clamp(s.atMost(r.Replicas)), r.Created)
+		p.add(s, p.bound(s, r.Replicas), r.Created)
 	}
 	if err := p.save(); err != nil {
 		p.log.Error("cannot save what is deployed", "error", err)

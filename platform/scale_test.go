@@ -385,7 +385,7 @@ func TestReadiness(t *testing.T) {
 func TestCE(t *testing.T) {
 	b := start(t, func(c *platformConfig) { c.CE = true })
 	d := function("echo", "max_inflight", "1")
-	(*d.Labels)["com.openfaas.scale.min"] = "0"
+	(*d.Labels)["com.openfaas.scale.min"], (*d.Labels)["com.openfaas.scale.max"] = "0", "3" // no bound for the scale call
 	b.deploy(d)
 	for asked, want := range map[uint64]uint64{0: 1, 7: 5, 2: 2} {
 		b.scale("echo", asked)

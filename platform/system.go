@@ -41,6 +41,16 @@ func (p *Platform) serveInfo(w http.ResponseWriter, _ *http.Request) {
 	}{types.ProviderInfo{Name: "farmhand", Orchestration: "processes", Version: version}, version, arch()})
 }
 
+// serveAlert takes what AlertManager posts and does nothing about it: on a
+// cluster it makes the gateway scale by calls per second, here the controller
+// scales farms by their queue, and two that scale would undo each other's work.
+func (p *Platform) serveAlert(w http.ResponseWriter, r *http.Request) {
+	var alert struct{}
+	if err := readBody(r, &alert); err != nil {
+		writeError(w, p, err)
+	}
+}
+
 func arch() string {
 	if runtime.GOARCH == "amd64" {
 		return "x86_64"
