@@ -1,0 +1,5 @@
+module example.com/probe
+
+go 1.21
+
+require github.com/openfaas/templates-sdk/go-http v0.0.0-20220408082716-5981c545cb03

@@ -1,0 +1,4 @@
+// Package words is a package of the worker's own.
+package words
+
+const Whole = "whole"
