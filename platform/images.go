@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/openfaas/go-sdk/stack"
+
+	"farmhand/internal/templates"
 )
 
 // images finds the program behind an image name. There are no containers here:
@@ -158,6 +160,12 @@ func (im *images) build(ctx context.Context, name string, f *stack.Function) ([]
 	cmd := exec.CommandContext(ctx, tool, "build", "-trimpath", "-ldflags", "-s -w", "-o", target+".new", ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if t := (templates.Function{Root: filepath.Dir(im.stack), Language: f.Language, Handler: dir}); t.HasMain() {
+		defer os.RemoveAll(target + ".src")
+		if err := im.fromTemplate(ctx, t, target+".src", cmd); err != nil {
+			return nil, badRequest("image %s: %v", f.Image, err)
+		}
+	}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -167,12 +175,29 @@ func (im *images) build(ctx context.Context, name string, f *stack.Function) ([]
 		return nil, badRequest("image %s: go build in %s: %v\n%s", f.Image, dir, err, out[:min(len(out), 4000)])
 	}
 	if st, err := os.Stat(target + ".new"); err != nil || st.Mode()&0o111 == 0 {
-		return nil, badRequest("image %s: the handler folder %s is no main package", f.Image, dir)
+		return nil, badRequest("image %s: the handler folder %s is no main package; without one it needs a template that has it, such as farm-worker, in template/ beside the stack file", f.Image, dir)
 	}
 	if err := os.Rename(target+".new", target); err != nil {
 		return nil, fmt.Errorf("build %s: %w", name, err)
 	}
 	return []string{target}, nil
+}
+
+// fromTemplate puts a handler into its template, and has the main package of that
+// built.
+func (im *images) fromTemplate(ctx context.Context, t templates.Function, into string, cmd *exec.Cmd) error {
+	s, err := im.services()
+	if err != nil {
+		return err
+	}
+	t.Copy = s.StackConfiguration.CopyExtraPaths
+	if err := os.RemoveAll(into); err != nil {
+		return err
+	}
+	dir, pkg, err := t.Main(ctx, into)
+	cmd.Dir, cmd.Args[len(cmd.Args)-1] = dir, pkg
+	cmd.Env = append(cmd.Env, "GOWORK=off") // as in an image
+	return err
 }
 
 // tagged returns an image name with its tag.
