@@ -34,7 +34,8 @@ func (w *work) plan() {
 	failed := f.acted != nil && f.acted.Error != "" // it is tried again at the next tick
 	if l := s.Lower; l != nil && !f.call && !failed && f.eff.Mode.Acts() {
 		fits := w.live >= 0 && w.live <= l.To*f.eff.Slots
-		if fits || w.now.Sub(l.Since) >= f.eff.Interval {
+		waited := w.now.Sub(l.Since) // by a clock that may be set
+		if fits || waited < 0 || waited >= f.eff.Interval*9/10 {
 			w.call = &l.To
 		}
 	}

@@ -260,6 +260,41 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
+// Redis TIME that is set, or runs a little behind, delays nothing for long, loses
+// nothing and scales nothing down that should stay.
+func TestRedisTimeJumps(t *testing.T) {
+	for _, jump := range []time.Duration{-30 * time.Second, -20 * time.Millisecond, 20 * time.Millisecond, 30 * time.Second} {
+		t.Run(jump.String(), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				w.jumps = true
+				w.add("f", 5, "policy", "static:n=5")
+				c := w.start("A")
+				w.settle()
+				w.set(func() { w.service = time.Hour })
+				w.submit("f", 5)
+				w.after(time.Second)
+				w.override(c, "f", "policy", "static:n=1")
+				w.after(time.Second)
+				w.set(func() { w.shift += jump })
+				w.after(interval - 700*time.Millisecond)
+				calls := w.platform.made()
+				if jump.Abs() < time.Second && (len(calls) != 1 || calls[0].n != 1) {
+					t.Errorf("calls %v", calls)
+				}
+				w.after(2 * time.Minute)
+				w.override(c, "f", "policy", "static:n=7")
+				w.after(300 * time.Millisecond)
+				if calls := w.platform.made(); len(calls) == 0 || calls[len(calls)-1].n != 7 {
+					t.Errorf("two minutes later: %v", calls)
+				}
+				if v := farm(t, c, "f"); !v.Conditions["Healthy"].Status || v.Owner != "A" {
+					t.Errorf("%+v", v)
+				}
+			})
+		})
+	}
+}
+
 func ptr(s string) *string { return &s }
 
 // last is the newest receipt of a farm.

@@ -21,7 +21,7 @@ func (w *world) sound() {
 			if err := r.Replay(); err != nil {
 				t.Error(err)
 			}
-			if r.Seq <= last.Seq || r.Fence < last.Fence || r.At.Before(last.At) && w.shift == 0 {
+			if r.Seq <= last.Seq || r.Fence < last.Fence || r.At.Before(last.At) && !w.jumps {
 				t.Errorf("%s: receipt %d under fence %d at %s after %d under %d at %s", name, r.Seq, r.Fence, r.At, last.Seq, last.Fence, last.At)
 			}
 			if owner, ok := owners[r.Fence]; ok && owner != r.Controller {

@@ -40,6 +40,7 @@ type world struct {
 	pace    time.Duration // of the dispatcher
 	service time.Duration // of a task
 	silent  bool          // the dispatcher is gone
+	jumps   bool          // Redis TIME does
 	job     int
 	done    sync.WaitGroup
 }
