@@ -80,6 +80,7 @@ type ledgers struct {
 	mu                   sync.Mutex
 	err                  error // of everything
 	gaugeErr, publishErr error
+	watchErr             error
 	windows              []window
 }
 
@@ -136,4 +137,14 @@ func (g gauged) Gauges(ctx context.Context) (ledger.Gauges, error) {
 	g.of.mu.Unlock()
 	v, err := g.Ledger.Gauges(ctx)
 	return v, cmp.Or(away, err)
+}
+
+func (g gauged) Watch(ctx context.Context, fn func(ledger.Event)) error {
+	g.of.mu.Lock()
+	err := g.of.watchErr
+	g.of.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return g.Ledger.Watch(ctx, fn)
 }

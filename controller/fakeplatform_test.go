@@ -40,7 +40,11 @@ type platform struct {
 	lists   int
 	listErr error
 	slow    time.Duration // what a list takes on its way back
-	usage   controller.Usage
+
+	usage      controller.Usage
+	usageErr   error
+	usageHangs bool
+	usages     int
 }
 
 // add deploys a worker with so many replicas, all ready.
@@ -157,8 +161,14 @@ func (p *platform) Scale(ctx context.Context, name string, n int) error {
 	return nil
 }
 
-func (p *platform) Usage(context.Context, string) (controller.Usage, bool, error) {
+func (p *platform) Usage(ctx context.Context, _ string) (controller.Usage, bool, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.usage, p.usage != controller.Usage{}, nil
+	u, err, hangs := p.usage, p.usageErr, p.usageHangs
+	p.usages++
+	p.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return controller.Usage{}, false, ctx.Err()
+	}
+	return u, err == nil && u != controller.Usage{}, err
 }
