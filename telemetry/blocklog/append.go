@@ -2,8 +2,6 @@ package blocklog
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -18,22 +16,23 @@ func (s *Store) Append(ctx context.Context, farm, name string, at time.Time, dat
 //
 // Entries of one log are appended together or not at all. Where they equal the
 // newest ones of their log, times and data, they are there already; so a call
-// that failed may be made again.
+// that failed may be made again, if it has no more than Spec.Keep entries for one
+// log.
 //
-// The error joins those of single logs, which name log and farm. One that wraps
-// ErrInvalid stands for an entry that will never be taken; ErrNotSealed for
-// entries that are kept. All others are of Redis: the entries may be kept or not.
+// Logs fail one by one; the error joins their errors. ErrInvalid stands for an
+// entry that will never be taken, ErrNotSealed for entries that are kept. All
+// others are of Redis: the entries may be kept or not.
 func (s *Store) AppendAll(ctx context.Context, additions []Addition) error {
-	var errs []error
+	var failed failures
 	var logs []logID
 	calls := map[logID]*call{}
 	for i := range additions {
 		a := &additions[i]
+		id := logID{a.Farm, a.Name}
 		if err := a.check(); err != nil {
-			errs = append(errs, err)
+			failed.add("append to", id, err)
 			continue
 		}
-		id := logID{a.Farm, a.Name}
 		if calls[id] == nil {
 			calls[id] = &call{id.key(), s.spec(a.Name).args()}
 			logs = append(logs, id)
@@ -48,15 +47,13 @@ func (s *Store) AppendAll(ctx context.Context, additions []Addition) error {
 	for i, cmd := range s.run(ctx, scriptAppend, batch) {
 		r, err := ripeOf(logs[i], cmd)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("blocklog: append to %s: %w", logs[i], err))
+			failed.add("append to", logs[i], err)
 		} else if r.count > 0 {
 			due = append(due, r)
 		}
 	}
-	if err := s.seal(ctx, due, len(additions)); err != nil {
-		errs = append(errs, fmt.Errorf("blocklog: %w: %w", ErrNotSealed, err))
-	}
-	return errors.Join(errs...)
+	s.seal(ctx, due, len(additions), &failed)
+	return failed.err()
 }
 
 // args are the arguments of every script that writes to a log.

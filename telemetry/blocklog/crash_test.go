@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -227,4 +228,19 @@ func TestRepeatedEntriesCountOnce(t *testing.T) {
 		}
 		f.same("all", f.read(blocklog.Query{}), expect)
 	})
+}
+
+// When Redis is away, the error of a thousand farms is one line.
+func TestARedisThatIsAwayIsToldOnce(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = rdb.Close() })
+	var all []blocklog.Addition
+	for i := range 1000 {
+		all = append(all, blocklog.Addition{Farm: fmt.Sprint("f", i), Name: logName})
+	}
+	err := blocklog.New(rdb, blocklog.Options{}).AppendAll(context.Background(), all)
+	var op *net.OpError
+	if err == nil || !errors.As(err, &op) || !strings.Contains(err.Error(), "receipts of f0 and 999 more") || strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
 }

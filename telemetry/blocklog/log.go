@@ -140,7 +140,7 @@ func (s *Store) spec(name string) Spec {
 type Stats struct {
 	Open   int   // entries in the list
 	Blocks int   // compressed blocks
-	Bytes  int   // of both, as far as the bound counts them
+	Bytes  int   // of both in Redis, estimated as for the bound
 	Aged   int64 // entries dropped because of their age
 	Cut    int64 // entries dropped because of the log's size
 }
@@ -161,7 +161,7 @@ func (s *Store) Stats(ctx context.Context, farm, name string) (Stats, error) {
 			_, _ = fmt.Sscan(text, &c[i]) // what only this package writes
 		}
 	}
-	return Stats{Open: int(open.Val()), Blocks: int(blocks.Val()), Bytes: int(c[0] + c[1]), Aged: c[2], Cut: c[3]}, nil
+	return Stats{Open: int(open.Val()), Blocks: int(blocks.Val()), Bytes: int(c[0]*9/8 + c[1]), Aged: c[2], Cut: c[3]}, nil
 }
 
 // Forget removes logs of a farm. Logs that are not there are no error.
@@ -187,11 +187,11 @@ func (id logID) String() string { return id.name + " of " + id.farm }
 func (a *Addition) check() error {
 	switch {
 	case a.Farm == "" || strings.ContainsAny(a.Farm, "{}"):
-		return fmt.Errorf("blocklog: farm %q: %w", a.Farm, ErrInvalid)
+		return fmt.Errorf("no farm is called %q: %w", a.Farm, ErrInvalid)
 	case a.Name == "" || strings.ContainsAny(a.Name, ":{}"):
-		return fmt.Errorf("blocklog: log %q: %w", a.Name, ErrInvalid)
+		return fmt.Errorf("no log is called %q: %w", a.Name, ErrInvalid)
 	case len(a.Data) > MostEntry:
-		return fmt.Errorf("blocklog: %s of %s: an entry of %d bytes, %d at most: %w", a.Name, a.Farm, len(a.Data), MostEntry, ErrInvalid)
+		return fmt.Errorf("an entry of %d bytes, %d at most: %w", len(a.Data), MostEntry, ErrInvalid)
 	}
 	return nil
 }

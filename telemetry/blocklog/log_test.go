@@ -143,6 +143,16 @@ func TestALogThatIsForgottenBeginsAnew(t *testing.T) {
 				f.Errorf("%s lives for %v", key, ttl)
 			}
 		}
+		for _, key := range f.rdb.Keys(context.Background(), "*").Val() {
+			f.must(f.rdb.PExpire(context.Background(), key, time.Hour).Err())
+		}
+		f.pass(13 * time.Hour)
+		f.add(1, time.Second)
+		for _, key := range f.rdb.Keys(context.Background(), "*").Val() {
+			if ttl := f.rdb.PTTL(context.Background(), key).Val(); ttl < 47*time.Hour {
+				f.Errorf("%s was written to and lives for %v", key, ttl)
+			}
+		}
 		f.must(f.Forget(context.Background(), farmName, logName, "none"))
 		f.same("forgotten", f.read(blocklog.Query{}), nil)
 		if keys := f.rdb.Keys(context.Background(), "*").Val(); len(keys) > 0 {

@@ -3,7 +3,6 @@ package blocklog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,36 +31,30 @@ func ripeOf(id logID, cmd *redis.Cmd) (ripe, error) {
 // at most, and one more for every 128 entries that were appended; first of the
 // logs that have most to pack. What has to wait meanwhile makes a larger block,
 // so this keeps up however many logs there are.
-func (s *Store) seal(ctx context.Context, due []ripe, appended int) error {
+func (s *Store) seal(ctx context.Context, due []ripe, appended int, failed *failures) {
 	for room := 4 + appended/128; room > 0 && len(due) > 0; {
 		slices.SortStableFunc(due, func(a, b ripe) int { return cmp.Compare(b.count, a.count) })
 		due = due[:min(len(due), room)]
 		room -= len(due)
-		more, err := s.sealOnce(ctx, due)
-		if err != nil {
-			return err
-		}
-		due = more
+		due = s.sealOnce(ctx, due, failed)
 	}
-	return nil
 }
 
 // sealOnce makes one block of each log, in two round trips: read, swap. What
 // another writer has packed meanwhile is left alone. It returns what is ripe now.
-func (s *Store) sealOnce(ctx context.Context, due []ripe) (more []ripe, err error) {
+func (s *Store) sealOnce(ctx context.Context, due []ripe, failed *failures) (more []ripe) {
 	pipe := s.rdb.Pipeline()
 	lists := make([]*redis.StringSliceCmd, len(due))
 	for i, r := range due {
 		lists[i] = pipe.LRange(ctx, r.key(), 0, r.count-1)
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its own error
-	var errs []error
 	var logs []logID
 	var calls []call
 	for i, r := range due {
 		open, err := lists[i].Result()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read %s: %w", r.logID, err))
+			failed.add("read", r.logID, fmt.Errorf("%w: %w", ErrNotSealed, err))
 		} else if len(open) > 0 {
 			logs = append(logs, r.logID)
 			calls = append(calls, call{r.key(), s.spec(r.name).sealArgs(r.seq, open)})
@@ -70,12 +63,12 @@ func (s *Store) sealOnce(ctx context.Context, due []ripe) (more []ripe, err erro
 	for i, cmd := range s.run(ctx, scriptSeal, calls) {
 		r, err := ripeOf(logs[i], cmd)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("swap %s: %w", logs[i], err))
+			failed.add("swap", logs[i], fmt.Errorf("%w: %w", ErrNotSealed, err))
 		} else if r.count > 0 {
 			more = append(more, r)
 		}
 	}
-	return more, errors.Join(errs...)
+	return more
 }
 
 // sealArgs are those of the script seal: as many of the open entries as fit into

@@ -26,10 +26,10 @@ const (
 // rowsSpec is that of a log of rows. With a row every two seconds a farm's takes
 // 8 to 11 MB, which a test measures; faster ticks than every second may reach
 // the bound before the eighth day.
-var rowsSpec = blocklog.Spec{Entries: 600, Span: telemetry.Span, Keep: 1, Retention: 8 * 24 * time.Hour, MaxBytes: 16 << 20, Codec: rowCodec{}}
+var rowsSpec = blocklog.Spec{Entries: 600, Span: telemetry.Span, Retention: 8 * 24 * time.Hour, MaxBytes: 16 << 20, Codec: rowCodec{}}
 
 // periodsSpec is that of a log of periods; a farm's takes about 2 MB.
-var periodsSpec = blocklog.Spec{Entries: 72, Span: 6 * time.Hour, Keep: 1, Retention: 30 * 24 * time.Hour, MaxBytes: 4 << 20}
+var periodsSpec = blocklog.Spec{Entries: 72, Span: 6 * time.Hour, Retention: 30 * 24 * time.Hour, MaxBytes: 4 << 20}
 
 // Store is the telemetry of farms in Redis. It is safe for concurrent use.
 type Store struct{ logs *blocklog.Store }
@@ -44,8 +44,7 @@ func New(rdb redis.UniversalClient, offset func() time.Duration) *Store {
 
 // Append keeps a row of each farm, in one round trip, and mostly two more for
 // what is packed then. A call that failed may be made again: a row that is there
-// already is not kept twice. Where the error wraps blocklog.ErrNotSealed alone,
-// every row is kept.
+// already is not kept twice. The errors are those of blocklog.Store.AppendAll.
 func (s *Store) Append(ctx context.Context, rows map[string]telemetry.Row) error {
 	var all []blocklog.Addition
 	for _, farm := range slices.Sorted(maps.Keys(rows)) {

@@ -18,14 +18,12 @@ local function repeated()
 end
 
 if not repeated() then
-  local size
   for i = 9, #ARGV, 2 do
     n.last = math.max(math.min(tonumber(ARGV[i]), now), n.last, 0)
-    size = redis.call('RPUSH', K, F16(n.last) .. ARGV[i + 1])
+    redis.call('RPUSH', K, F16(n.last) .. ARGV[i + 1])
     n.open = n.open + openCharge(16 + #ARGV[i + 1], 1)
   end
   n.raw = ARGV[#ARGV - 1]
-  if n.open + n.blocks > BOUND then trim(0) end
-  n.new = size == count
+  if size() > BOUND then trim(0) end
 end
 return save()

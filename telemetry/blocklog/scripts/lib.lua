@@ -11,8 +11,9 @@
 --   K:b  hash  SEQ → block
 --   K:n  hash  seq    number of the first open entry: so many went before it
 --              last   time of the newest entry;  raw  as its writer gave it
---              open, blocks   bytes charged for open entries, for blocks
+--              open, blocks   bytes of the open entries, charged for blocks
 --              aged, cut      entries dropped for their age, for the log's size
+--              alive  when the keys' time to live was set last
 --
 -- Times never go down along a log, so a block ends no later than the next begins.
 local K = KEYS[1]

@@ -20,5 +20,4 @@ n.seq = n.seq + count
 n.open = n.open - openCharge(ARGV[13], count)
 n.blocks = n.blocks + charge
 trim(now - RETENTION)
-n.new = true
-return save()
+return save(true)

@@ -6,16 +6,18 @@
 local ENTRIES, SPAN, BYTES, KEEP = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local RETENTION, BOUND, LIFE = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 
-local f = redis.call('HMGET', K .. ':n', 'seq', 'last', 'raw', 'open', 'blocks')
-local n = {seq = number(f[1]), last = number(f[2]), raw = f[3], open = number(f[4]), blocks = number(f[5])}
+local f = redis.call('HMGET', K .. ':n', 'seq', 'last', 'raw', 'open', 'blocks', 'alive')
+local n = {seq = number(f[1]), last = number(f[2]), raw = f[3], open = number(f[4]), blocks = number(f[5]), alive = number(f[6])}
 
 -- The time of an open entry; 0 for what this package did not put there.
 local function timeOf(entry) return tonumber(string.sub(entry, 1, 16)) or 0 end
 
--- What an open entry takes beside its bytes, and a block: keys and slack of the
--- allocator. Measured with MEMORY USAGE, rounded up.
+-- What open entries and blocks take with their keys and the allocator's slack:
+-- measured with MEMORY USAGE, rounded up. n.open is kept without the slack, as
+-- whole numbers add up.
 local function openCharge(bytes, entries) return bytes + 32 * entries end
 local function blockCharge(bytes) return math.floor(bytes * 1.15) + 320 end
+local function size() return n.open * 1.125 + n.blocks end
 
 -- trim drops blocks that ended before an instant; then, oldest first, what is
 -- beyond the log's bound: blocks, and where there are none left open entries. A
@@ -25,7 +27,7 @@ local function trim(before)
   for i = 1, 1000 do
     local oldest = redis.call('ZRANGE', K .. ':i', 0, 0)[1]
     if not oldest then
-      while n.open > BOUND and redis.call('LLEN', K) > 1 do
+      while size() > BOUND and redis.call('LLEN', K) > 1 do
         n.open = n.open - openCharge(#redis.call('LPOP', K), 1)
         n.seq = n.seq + 1
         cut = cut + 1
@@ -35,7 +37,7 @@ local function trim(before)
     local seq, count, bytes, last = string.match(oldest, '(%d+) (%d+) (%d+) (%d+)')
     if tonumber(last) < before then
       aged = aged + count
-    elseif n.open + n.blocks > BOUND then
+    elseif size() > BOUND then
       cut = cut + count
     else
       break
@@ -49,11 +51,13 @@ local function trim(before)
 end
 
 -- save writes n down, and returns number of the first open entry, how many should
--- be packed now. The life of the log begins anew where n.new says so: not for
--- every entry, as that would take longer than the rest.
-local function save()
-  redis.call('HSET', K .. ':n', 'seq', F(n.seq), 'last', F(n.last), 'raw', n.raw or '', 'open', F(n.open), 'blocks', F(n.blocks))
-  if n.new then
+-- be packed now. The keys' time to live begins anew twice a day, not with every
+-- entry, and where a block was made, as that may have made a key.
+local function save(block)
+  local renew = block or now < n.alive or now - n.alive > 43200e6
+  if renew then n.alive = now end
+  redis.call('HSET', K .. ':n', 'seq', F(n.seq), 'last', F(n.last), 'raw', n.raw or '', 'open', F(n.open), 'blocks', F(n.blocks), 'alive', F(n.alive))
+  if renew then
     for _, part in ipairs({'', ':i', ':b', ':n'}) do redis.call('PEXPIRE', K .. part, LIFE) end
   end
   local ripe = redis.call('LLEN', K) - KEEP
