@@ -31,7 +31,7 @@ type config struct {
 	dispatcher map[string]string // more environment of the dispatcher
 	redis      string            // URL of a server of the test's own
 	byHand     bool              // no dispatcher: the test starts its own
-	steered    bool              // no controller: the test starts its own
+	steered    bool              // no controller either: likewise
 	farm       map[string]string // annotations of the workers, instead of a count that the test sets
 }
 
@@ -81,9 +81,9 @@ func start(t *testing.T, cfg config) *farm {
 	f.up()
 	if !cfg.byHand {
 		f.connect(f.url + "/function/dispatcher")
-	}
-	if !cfg.byHand && !cfg.steered {
-		f.ready(cfg.workers)
+		if cfg.farm == nil { // else it has another count by and by
+			f.ready(cfg.workers)
+		}
 	}
 	return f
 }

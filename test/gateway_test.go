@@ -63,16 +63,23 @@ func TestFaultyGateway(t *testing.T) {
 // toxic puts a proxy between a dispatcher and the gateway.
 func (f *farm) toxic() *toxiproxy.Proxy {
 	f.t.Helper()
+	p := f.proxy(strings.TrimPrefix(f.url, "http://"))
+	base, _ := f.dispatch("http://" + p.Listen)
+	f.connect(base)
+	f.ready(f.cfg.workers)
+	return p
+}
+
+// proxy puts a proxy before an address.
+func (f *farm) proxy(address string) *toxiproxy.Proxy {
+	f.t.Helper()
 	quiet := zerolog.Nop()
 	server := &toxiproxy.ApiServer{Metrics: toxiproxy.NewMetricsContainer(nil), Logger: &quiet}
-	p := toxiproxy.NewProxy(server, f.t.Name(), "127.0.0.1:0", strings.TrimPrefix(f.url, "http://"))
+	p := toxiproxy.NewProxy(server, f.t.Name(), "127.0.0.1:0", address)
 	if err := p.Start(); err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(p.Stop)
-	base, _ := f.dispatch("http://" + p.Listen)
-	f.connect(base)
-	f.ready(f.cfg.workers)
 	return p
 }
 
