@@ -47,12 +47,12 @@ func TestDarkness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				w.add("f", 5, "policy", "static:n=5")
+				w.add("f", 5, "policy", "static:n=5", "interval", "10s")
 				w.set(func() { w.pace = time.Second })
 				c := w.start("A")
 				w.settle()
 				dark.begin(w)
-				w.after(10 * time.Second)
+				w.after(35 * time.Second)
 				w.override(c, "f", "policy", "static:n=1") // a policy that does not look
 				w.after(dark.lasts)
 				if calls := w.platform.made(); len(calls) > 0 {
@@ -62,7 +62,7 @@ func TestDarkness(t *testing.T) {
 					t.Errorf("%+v", h)
 				}
 				dark.end(w)
-				w.after(130 * time.Second)
+				w.after(220 * time.Second)
 				if calls := w.platform.made(); len(calls) != 1 || calls[0].n != 1 {
 					t.Errorf("with signals: %v", calls)
 				}

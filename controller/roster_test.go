@@ -77,9 +77,9 @@ func TestEmptyPlatform(t *testing.T) {
 // has been gone, also over restarts of the controller.
 func TestMissingWorker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		w.add("a", 1)
+		w.add("a", 1, "interval", "60s")
 		f := w.add("f", 1, "slots", "3")
-		w.set(func() { w.pace = time.Second })
+		w.set(func() { w.pace = 20 * time.Second })
 		c := w.start("A")
 		w.platform.remove("f")
 		gone := time.Now()

@@ -130,7 +130,7 @@ func TestCallWhoseAnswerWasLost(t *testing.T) {
 // minutes.
 func TestClampingGateway(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.add("f", 1, "min", "0", "policy", "static:n=1")
+		f := w.add("f", 1, "min", "0", "policy", "static:n=1", "interval", "10s")
 		f.least, f.most = 1, 5
 		w.set(func() { w.pace = time.Second })
 		c := w.start("A")
@@ -187,13 +187,13 @@ func TestNotLimitedAtZero(t *testing.T) {
 // on it is an alarm that names the likely culprit.
 func TestForeignChanges(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.add("f", 3, "policy", "static:n=3")
+		f := w.add("f", 3, "policy", "static:n=3", "interval", "5s")
 		w.set(func() { w.pace = time.Second })
 		c := w.start("A")
 		w.after(2 * interval)
 		for i := range 3 {
 			w.platform.set(func() { f.resize(7 + i) })
-			w.after(interval + 10*time.Millisecond)
+			w.after(5*time.Second + 10*time.Millisecond)
 			told := foreign(w.log.of(t, "f"))
 			if len(told) != i+1 || *told[i].Foreign != (controller.Foreign{From: told[i].Foreign.From, To: 7 + i}) {
 				t.Fatalf("told %+v", told)

@@ -49,6 +49,7 @@ type world struct {
 // receipts are looked through.
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, pace: 100 * time.Millisecond, service: 400 * time.Millisecond,
 			platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}}}
@@ -119,7 +120,7 @@ func (w *world) start(owner string) *controller.Controller {
 
 // add deploys a worker that a dispatcher has known for some minutes.
 func (w *world) add(name string, replicas int, annotations ...string) *function {
-	for s := 150; s > 0; s-- {
+	for s := 250; s > 0; s-- {
 		at := w.now().Add(-time.Duration(s) * time.Second)
 		w.signals.by[name] = append(w.signals.by[name], signal.Second{Unix: at.Unix(), Snapshot: signal.Snapshot{At: at}})
 	}
