@@ -22,20 +22,22 @@ type farm struct {
 	state  state
 	series *signal.Series
 
-	fence  int64     // of our lease; 0 = we do not hold it
-	owner  string    // who does
-	until  time.Time // our lease is good until then, by the local clock
-	next   time.Time // decide then
-	ticked time.Time // when it decided last
-	look   time.Time // look then, between decisions; zero = no need
-	call   bool      // a scale call is under way
-	called time.Time // when the last one ended
-	acted  *Acted    // the call that ended since the last receipt
-	usage  Usage
-	usedOK bool
-	used   time.Time // when usage was asked for last
-	last   *Receipt
-	wake   func() // ends the subscription to new work; nil = none
+	fence   int64     // of our lease; 0 = we do not hold it
+	owner   string    // who does
+	until   time.Time // our lease is good until then, by the local clock
+	next    time.Time // decide then
+	ticked  time.Time // when it decided last
+	look    time.Time // look then, between decisions; zero = no need
+	call    bool      // a scale call is under way
+	called  time.Time // when the last one ended
+	acted   *Acted    // the call that ended since the last receipt
+	usage   Usage
+	usedOK  bool
+	used    time.Time // when usage was asked for last
+	last    *Receipt
+	served  signal.Hist // service times since the last receipt
+	counted int64       // second of Unix time up to which they were gathered
+	wake    func()      // ends the subscription to new work; nil = none
 }
 
 // observe makes the observation of this instant.

@@ -55,14 +55,16 @@ type Signals interface {
 	Read(ctx context.Context, since map[string]int64) (map[string]signal.Reading, error)
 }
 
-// Entry is one entry of a farm's log.
+// Entry is what a farm's log keeps of one decision.
 type Entry struct {
-	Farm string
-	At   time.Time
-	Data []byte
+	Farm    string
+	At      time.Time
+	Data    []byte      // the receipt as JSON
+	Receipt *Receipt    // the same, for what else is made of it; to be read only
+	Service signal.Hist // service times measured since the last entry
 }
 
-// Log keeps receipts.
+// Log keeps the past of farms.
 type Log interface {
 	// Append adds entries, of many farms at once.
 	Append(ctx context.Context, entries []Entry) error

@@ -36,6 +36,7 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 		if reading, ok := readings[w.name]; ok {
 			reading.Seconds = slices.DeleteFunc(reading.Seconds, spoilt)
 			r = &reading
+			w.serve(r)
 		}
 		var foreign *Foreign
 		if !w.farm.call {
@@ -55,6 +56,17 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 		w.mu.Unlock()
 		if w.tick && c.cfg.Ticked != nil {
 			c.cfg.Ticked(w.name, w.late)
+		}
+	}
+}
+
+// serve gathers the service times of new seconds for the log. What was there
+// before the last decision has been kept with it, maybe by another controller.
+func (f *farm) serve(r *signal.Reading) {
+	for i := range r.Seconds {
+		if s := &r.Seconds[i]; s.Unix > f.counted && s.Unix > f.state.Ticked.Unix()-2 {
+			f.served.Merge(&s.Service)
+			f.counted = s.Unix
 		}
 	}
 }
@@ -174,7 +186,8 @@ func (c *Controller) save(ctx context.Context, batch []*work) error {
 			w.fence, w.call = 0, nil
 		case w.wish != nil:
 			w.last = w.wish
-			entries = append(entries, Entry{Farm: w.name, At: w.now, Data: encode(w.wish)})
+			entries = append(entries, Entry{Farm: w.name, At: w.now, Data: encode(w.wish), Receipt: w.wish, Service: w.served})
+			w.served = signal.Hist{}
 		}
 		w.mu.Unlock()
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"farmhand/controller"
-	"farmhand/controller/rediskeeper"
 	"farmhand/skeleton/ledger/memledger"
 	"farmhand/skeleton/signal"
 )
@@ -33,11 +32,25 @@ func (nothing) Read(context.Context, map[string]int64) (map[string]signal.Readin
 	return nil, nil
 }
 
+// memory is a log, by farm, newest first.
+type memory map[string][][]byte
+
+func (m memory) Append(_ context.Context, entries []controller.Entry) error {
+	for _, e := range entries {
+		m[e.Farm] = append([][]byte{e.Data}, m[e.Farm]...)
+	}
+	return nil
+}
+
+func (m memory) Tail(_ context.Context, farm string, n int) ([][]byte, error) {
+	return m[farm][:min(n, len(m[farm]))], nil
+}
+
 // Controllers hand a farm over through Redis.
 func TestControllers(t *testing.T) {
 	both(t, func(b *bench) {
 		p, ledgers := &platform{desired: 1}, memledger.New(memledger.Options{})
-		log := rediskeeper.Log{Store: b.keep}
+		log := memory{}
 		create := func(owner string) *controller.Controller {
 			c, err := controller.New(controller.Config{Platform: p, Ledgers: ledgers, Signals: nothing{}, Keeper: b.keep, Receipts: log, Owner: owner})
 			if err != nil {

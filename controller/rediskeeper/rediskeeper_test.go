@@ -303,10 +303,6 @@ func TestAway(t *testing.T) {
 		"save":     func() error { _, err := k.Save(t.Context(), []controller.Save{{Farm: "f"}}); return err },
 		"override": func() error { _, err := k.Override(t.Context(), "f", nil, nil); return err },
 		"kept":     func() error { _, err := k.Kept(t.Context(), "f"); return err },
-		"append": func() error {
-			return rediskeeper.Log{Store: k}.Append(t.Context(), []controller.Entry{{Farm: "f", Data: []byte("x")}})
-		},
-		"tail": func() error { _, err := rediskeeper.Log{Store: k}.Tail(t.Context(), "f", 1); return err },
 	} {
 		if call() == nil {
 			t.Errorf("%s: no error", name)

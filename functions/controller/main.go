@@ -19,6 +19,7 @@ import (
 	"farmhand/controller"
 	"farmhand/controller/openfaas"
 	"farmhand/controller/rediskeeper"
+	"farmhand/controller/redispast"
 	"farmhand/gateway"
 	"farmhand/internal/fn"
 	"farmhand/internal/redisurl"
@@ -54,13 +55,13 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		return nil, err
 	}
 	store := redisledger.New(rdb, redisledger.Options{})
-	keeper := rediskeeper.New(rdb, nil)
+	past := redispast.New(rdb, log)
 	c, err := controller.New(controller.Config{
 		Platform:  openfaas.New(client, os.Getenv("farmhand_namespace")),
 		Ledgers:   store,
 		Signals:   redissignal.New(rdb, redissignal.Options{}),
-		Keeper:    keeper,
-		Receipts:  rediskeeper.Log{Store: keeper},
+		Keeper:    rediskeeper.New(rdb, nil),
+		Receipts:  past,
 		Allocator: capacity,
 		Log:       log,
 	})
@@ -71,11 +72,12 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	return &fn.Service{
 		Handler: c.Guard(func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }),
 		Ready:   func() bool { return !c.Status().Updated.IsZero() },
-		Stop: func(context.Context) error {
+		Stop: func(ctx context.Context) error {
 			c.Stop()
+			err := past.Close(ctx)
 			client.CloseIdle()
 			store.Close()
-			return rdb.Close()
+			return errors.Join(err, rdb.Close())
 		},
 	}, nil
 }

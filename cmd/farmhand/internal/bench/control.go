@@ -10,6 +10,7 @@ import (
 
 	"farmhand/controller"
 	"farmhand/controller/rediskeeper"
+	"farmhand/controller/redispast"
 	"farmhand/skeleton"
 	"farmhand/skeleton/signal"
 	"farmhand/skeleton/signal/redissignal"
@@ -76,9 +77,8 @@ func newControlRig(ctx context.Context, n int) (*controlRig, error) {
 		return nil, err
 	}
 	g := &controlRig{rig: base, gateway: newSimulated(n), signals: redissignal.New(base.client, redissignal.Options{})}
-	keeper := rediskeeper.New(base.client, nil)
-	g.c, err = controller.New(controller.Config{Platform: g.gateway, Ledgers: base.store, Signals: g.signals, Keeper: keeper,
-		Receipts: rediskeeper.Log{Store: keeper}, Ticked: func(_ string, late time.Duration) {
+	g.c, err = controller.New(controller.Config{Platform: g.gateway, Ledgers: base.store, Signals: g.signals, Keeper: rediskeeper.New(base.client, nil),
+		Receipts: redispast.New(base.client, nil), Ticked: func(_ string, late time.Duration) {
 			g.mu.Lock()
 			g.late = append(g.late, late)
 			g.mu.Unlock()
