@@ -71,7 +71,7 @@ func rootCmd() *cobra.Command {
 	root.AddCommand(
 		upCmd(), downCmd(), statusCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
-		farmCmd(), topCmd(),
+		farmCmd(), topCmd(), newCmd(),
 		benchCmd(),
 	)
 	return root
