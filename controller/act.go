@@ -91,7 +91,7 @@ func (c *Controller) scale(f *farm, n int, now time.Time) {
 		f.worker.Desired, f.worker.Ready = a.ReadBack, ready
 		f.state.Left = &a.ReadBack
 		f.state.Lower = nil
-		if a.ReadBack != n {
+		if a.ReadBack != n && len(f.state.recent(now)) == 0 { // else it is the other scaler's doing
 			f.state.learn(n, a.ReadBack, now)
 		}
 		if f.series != nil {
