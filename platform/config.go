@@ -52,6 +52,8 @@ type Config struct {
 
 	Version string       // told to clients ("dev")
 	Log     *slog.Logger // (slog.Default)
+
+	clock clock // of schedules (the wall clock)
 }
 
 // DefaultState returns the state folder: $XDG_STATE_HOME/farmhand, or
@@ -96,6 +98,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.clock == nil {
+		c.clock = wallClock{}
 	}
 	var err error
 	if c.State == "" {

@@ -67,6 +67,7 @@ func (p *Platform) apply(ctx context.Context, d types.FunctionDeployment, mustEx
 	}
 	if f != nil {
 		f.update(s)
+		p.schedules.set(f.name, s.plan)
 	} else {
 		f = p.add(s, p.clamp(s.min), time.Now())
 	}
@@ -76,7 +77,7 @@ func (p *Platform) apply(ctx context.Context, d types.FunctionDeployment, mustEx
 
 // prepare checks a deployment as a whole.
 func (p *Platform) prepare(ctx context.Context, d types.FunctionDeployment) (*spec, error) {
-	s, err := checkDeployment(d)
+	s, err := checkDeployment(d, p.config.clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +93,7 @@ func (p *Platform) add(s *spec, desired int, created time.Time) *function {
 	p.functions[f.name] = f
 	delete(p.parked, f.name)
 	p.mu.Unlock()
+	p.schedules.set(f.name, s.plan)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reconcile()
@@ -108,6 +110,7 @@ func (p *Platform) remove(name string) error {
 	p.mu.Lock()
 	delete(p.functions, f.name)
 	p.mu.Unlock()
+	p.schedules.set(f.name, nil)
 	f.close()
 	p.metrics.forget(f.name + "." + Namespace)
 	p.log.Info("removed", "function", f.name)

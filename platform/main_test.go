@@ -144,6 +144,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	if address := os.Getenv("tell_url"); address != "" { // of each call, and answers as it is told
+		w.WriteHeader(ask(fmt.Sprintf("%s?%s", address, url.Values{"call": {fmt.Sprintf("%s %s %d bytes from %s", r.Method, r.URL, len(body), r.UserAgent())}}.Encode())))
+	}
 	if code := r.URL.Query().Get("status"); code != "" {
 		w.Header().Set("Location", "/elsewhere")
 		var n int

@@ -42,6 +42,7 @@ type Platform struct {
 	redis       *redisStore
 	logs        *logStore
 	metrics     *metrics
+	schedules   *scheduler
 	upstream    *http.Transport
 	proxy       *httputil.ReverseProxy
 	servedBy    string
@@ -51,7 +52,7 @@ type Platform struct {
 	ctx    context.Context // of the platform's life; not of its start
 	cancel context.CancelFunc
 	hurry  chan struct{}  // closed when there is no more time to drain
-	work   sync.WaitGroup // replicas, and the saver
+	work   sync.WaitGroup // replicas, the saver, the scheduler and its runs
 
 	deploys sync.Mutex   // one change of the set of functions at a time
 	saving  sync.Mutex   // one writer of functions.json at a time
@@ -92,6 +93,7 @@ func Start(ctx context.Context, c Config) (*Platform, error) {
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.proxy, p.metrics = p.newProxy(), newMetrics(p)
+	p.schedules = newScheduler(c.clock, c.Log, &p.work, p.callScheduled)
 	if err := p.start(ctx); err != nil {
 		_ = p.Stop(context.Background()) // the first error is the one to tell
 		return nil, err
@@ -140,6 +142,7 @@ func (p *Platform) start(ctx context.Context) error {
 	if len(listeners) > 1 {
 		p.servers = append(p.servers, p.serve(listeners[1], p.metrics.handler()))
 	}
+	p.work.Go(func() { p.schedules.loop(p.ctx) })
 	if p.config.Deploy {
 		if err := p.deployStack(ctx); err != nil {
 			return err

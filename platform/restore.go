@@ -173,7 +173,7 @@ func (p *Platform) restore(ctx context.Context) {
 
 // prepareAgain is prepare, but takes the program as it was built last time.
 func (p *Platform) prepareAgain(ctx context.Context, d types.FunctionDeployment) (*spec, error) {
-	s, err := checkDeployment(d)
+	s, err := checkDeployment(d, p.config.clock.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ type spec struct {
 	writeTimeout   time.Duration
 	healthInterval time.Duration // 0 when not given: the routing forgets a replica before its process is told
 	readyPath      string
+	plan           *plan // when the clock calls it; nil = never
 }
 
 // drainTime is how long a replica may take to finish its calls, and again how
@@ -76,7 +77,7 @@ var (
 
 // checkDeployment reads the settings of a deployment. It does not look for the
 // program.
-func checkDeployment(d types.FunctionDeployment) (*spec, error) {
+func checkDeployment(d types.FunctionDeployment, now time.Time) (*spec, error) {
 	if !nameRule.MatchString(d.Service) {
 		return nil, badRequest("service %q: want a name of at most 63 lower-case letters, digits and dashes that begins with a letter", d.Service)
 	}
@@ -99,6 +100,9 @@ func checkDeployment(d types.FunctionDeployment) (*spec, error) {
 		return nil, badRequest("labels and annotations of %s: %d bytes; shorten them to %d in all", d.Service, notes, maxNotes)
 	}
 	if err := s.readLabels(); err != nil {
+		return nil, err
+	}
+	if err := s.readSchedule(now); err != nil {
 		return nil, err
 	}
 	return s, s.readTimeouts()

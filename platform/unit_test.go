@@ -96,7 +96,7 @@ func TestVictimOrder(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	d := types.FunctionDeployment{Service: "f", Image: "i", EnvVars: map[string]string{"write_timeout": "20", "exec_timeout": "10s", "healthcheck_interval": "2s"}}
-	s, err := checkDeployment(d)
+	s, err := checkDeployment(d, time.Now())
 	if err != nil || s.execTimeout != 10*time.Second || s.writeTimeout != 20*time.Second || s.drainTime() != 22*time.Second {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -105,15 +105,15 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("X-Timeout %q: %s, want %s", x, got, want)
 		}
 	}
-	if s, err = checkDeployment(types.FunctionDeployment{Service: "f", Image: "i"}); err != nil || s.drainTime() != defaultWriteTimeout || s.min != 1 {
+	if s, err = checkDeployment(types.FunctionDeployment{Service: "f", Image: "i"}, time.Now()); err != nil || s.drainTime() != defaultWriteTimeout || s.min != 1 {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
 	d.EnvVars = map[string]string{"write_timeout": "24h", "healthcheck_interval": "86400"}
-	if s, err = checkDeployment(d); err != nil || s.drainTime() != 48*time.Hour {
+	if s, err = checkDeployment(d, time.Now()); err != nil || s.drainTime() != 48*time.Hour {
 		t.Errorf("the longest: %+v, %v", s, err)
 	}
 	d.EnvVars = map[string]string{"exec_timeout": "0"}
-	if s, err = checkDeployment(d); err != nil || s.timeout("") != 0 || s.timeout("1h") != time.Hour {
+	if s, err = checkDeployment(d, time.Now()); err != nil || s.timeout("") != 0 || s.timeout("1h") != time.Hour {
 		t.Errorf("no limit: %+v, %v", s, err)
 	}
 }

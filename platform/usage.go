@@ -12,6 +12,7 @@ import (
 type Detail struct {
 	types.FunctionStatus
 	Instances []Instance `json:"instances,omitempty"`
+	Schedule  *Schedule  `json:"schedule,omitempty"` // when the clock calls it
 }
 
 // Instance describes one replica.
@@ -117,7 +118,7 @@ func (f *function) status() types.FunctionStatus {
 
 // detail is status with usage, in total and by replica.
 func (f *function) detail() Detail {
-	d := Detail{FunctionStatus: f.status(), Instances: f.instances()}
+	d := Detail{FunctionStatus: f.status(), Instances: f.instances(), Schedule: f.p.schedules.describe(f.name)}
 	d.Usage = &types.FunctionUsage{}
 	for _, in := range d.Instances {
 		d.Usage.CPU += in.CPU
