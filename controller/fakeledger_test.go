@@ -21,6 +21,7 @@ type signals struct {
 	err    error
 	frozen bool                                // nothing new is kept
 	mangle func(farm string, s *signal.Second) // what is read
+	cold   int                                 // farms read from the beginning in one call, at most
 }
 
 func (s *signals) set(change func()) {
@@ -48,6 +49,13 @@ func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]si
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string]signal.Reading{}
+	cold := 0
+	for _, after := range since {
+		if after == 0 {
+			cold++
+		}
+	}
+	s.cold = max(s.cold, cold)
 	for farm, after := range since {
 		if s.err != nil {
 			continue

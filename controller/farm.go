@@ -21,6 +21,7 @@ type farm struct {
 	eff    effective
 	state  state
 	series *signal.Series
+	warm   bool // the series has been read, or it was tried
 
 	fence   int64     // of our lease; 0 = we do not hold it
 	owner   string    // who does

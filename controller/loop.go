@@ -98,7 +98,7 @@ func (c *Controller) Start() {
 			}
 			wait := c.wait(time.Now())
 			if wait <= 0 {
-				if err := c.pulse(c.ctx, false); err != nil && c.ctx.Err() == nil {
+				if _, err := c.pulse(c.ctx, false); err != nil && c.ctx.Err() == nil {
 					c.cfg.Log.Warn("nothing could be decided; all stays as it is", "error", err)
 					wait = retryTime
 				} else {
@@ -153,7 +153,13 @@ var errStopped = errors.New("controller: it is stopped")
 
 // Step does what is due now: it looks at all farms, and decides for those whose
 // interval is over. A loop and steps together are safe.
-func (c *Controller) Step(ctx context.Context) error { return c.pulse(ctx, true) }
+func (c *Controller) Step(ctx context.Context) error {
+	for {
+		if more, err := c.pulse(ctx, true); err != nil || !more {
+			return err
+		}
+	}
+}
 
 // poke lets the loop look again whether something is due.
 func (c *Controller) poke() {

@@ -23,12 +23,12 @@ type work struct {
 }
 
 // pulse does all that is due, for all farms in a few round trips. With all set
-// it looks at every farm.
-func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
+// it looks at every farm. more reports that farms were put off to the next pulse.
+func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error) {
 	c.pulsing.Lock()
 	defer c.pulsing.Unlock()
 	if c.ctx.Err() != nil {
-		return errStopped
+		return false, errStopped
 	}
 	ctx, cancel := context.WithTimeout(ctx, pulseTime)
 	defer cancel()
@@ -43,29 +43,30 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 	asked := time.Now()
 	workers, err := c.cfg.Platform.Workers(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if c.Status().Updated.IsZero() { // it has just begun
 		if err := c.recall(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	begun := time.Now()
 	batch := c.collect(workers, asked, begun, all)
 	if err := c.claim(ctx, batch, begun); err != nil {
-		return err
+		return false, err
 	}
 	batch = slices.DeleteFunc(batch, func(w *work) bool { return w.fence == 0 })
+	batch, more = putOff(batch, begun)
 	c.measure(ctx, batch)
 	c.allot(batch)
 	for _, w := range batch {
 		w.plan()
 	}
 	if err := c.save(ctx, batch); err != nil {
-		return err
+		return more, err
 	}
 	if err := c.publish(ctx, batch); err != nil {
-		return err
+		return more, err
 	}
 	for _, w := range batch {
 		if w.call != nil {
@@ -73,7 +74,32 @@ func (c *Controller) pulse(ctx context.Context, all bool) (err error) {
 		}
 	}
 	c.listen(batch)
-	return nil
+	return more, nil
+}
+
+// coldFarms is how many farms a pulse begins with at most: the last 15 minutes of
+// each are read, which is slow where they were busy, and the others must not wait
+// for it.
+const coldFarms = 20
+
+// putOff leaves all but the first farms of which nothing was read yet to the next
+// pulse.
+func putOff(batch []*work, now time.Time) (rest []*work, more bool) {
+	cold := 0
+	rest = slices.DeleteFunc(batch, func(w *work) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.warm {
+			return false
+		}
+		if cold++; cold <= coldFarms {
+			w.warm = true
+			return false
+		}
+		w.next, more = now, true
+		return true
+	})
+	return rest, more
 }
 
 // recall reads the roster that was published before this controller began, or led.
@@ -186,7 +212,7 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 		if w.state, serr = decodeState(h.State); serr != nil {
 			err = serr
 		}
-		w.series = signal.NewSeries(w.state.Signals)
+		w.series, w.warm = signal.NewSeries(w.state.Signals), false
 		w.fence, w.acted = h.Fence, nil
 	}
 	w.until = until
