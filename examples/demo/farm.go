@@ -32,6 +32,7 @@ type farm struct {
 	gateway    *gateway.Client
 	client     *jobclient.Client
 	durability string
+	speed      float64 // paths that a worker simulates in a second
 }
 
 // up starts the platform in a folder of its own and deploys the stack file.

@@ -63,21 +63,20 @@ type plan struct {
 }
 
 // A burst is as much work as one worker can do, so that it needs two, and half of
-// what two cores can do: a million paths take about 20 ms. What a killed
-// dispatcher was running comes back after 15 s, when its leases lapse, so it is
-// killed towards the end.
+// what two cores can do. What a killed dispatcher was running comes back after
+// 15 s, when its leases lapse, so it is killed towards the end.
 var (
 	full = plan{
 		bursts: [2]burst{
-			{tasks: 1200, rate: 28, paths: 1_900_000, kills: []kill{{0.3, montecarlo}, {0.6, "controller"}}},
-			{tasks: 800, rate: 40, paths: 1_300_000, kills: []kill{{0.9, "dispatcher"}}},
+			{tasks: 1400, rate: 32, service: 31 * time.Millisecond, kills: []kill{{0.3, montecarlo}, {0.6, "controller"}}},
+			{tasks: 600, rate: 40, service: 25 * time.Millisecond, kills: []kill{{0.9, "dispatcher"}}},
 		},
 		quiet: time.Minute, patience: 30 * time.Second, every: 3 * time.Second,
 	}
 	brief = plan{
 		bursts: [2]burst{
-			{tasks: 1000, rate: 180, paths: 280_000, kills: []kill{{0.6, "controller"}, {0.9, "dispatcher"}}},
-			{tasks: 1000, rate: 180, paths: 280_000, kills: []kill{{0.5, montecarlo}}},
+			{tasks: 1000, rate: 180, service: 5500 * time.Microsecond, kills: []kill{{0.6, "controller"}, {0.9, "dispatcher"}}},
+			{tasks: 1000, rate: 180, service: 5500 * time.Microsecond, kills: []kill{{0.5, montecarlo}}},
 		},
 		quiet: 3 * time.Second,
 	}
@@ -100,6 +99,9 @@ func demo(ctx context.Context, bin, images string, p plan) (err error) {
 		}
 	}()
 	if err := f.configure(ctx); err != nil {
+		return err
+	}
+	if f.speed, err = f.measure(ctx); err != nil {
 		return err
 	}
 	begun := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -32,7 +33,7 @@ func report(ctx context.Context, f *farm, s *show, d done, wall time.Duration) e
 		bad += t.lost + t.twice + t.dead
 		onTime := "–" // it has no deadline
 		if settings[name]["farmhand.deadline"] != "" {
-			onTime = fmt.Sprintf("%.1f %%", 100*(1-float64(t.late)/float64(t.tasks)))
+			onTime = fmt.Sprintf("%.1f %%", math.Floor(1000*float64(t.tasks-t.late)/float64(t.tasks))/10) // 100 only if none was late
 		}
 		c := s.courses[name]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%d\t%d\t\n", name, t.tasks, t.done, t.dead, t.lost, t.twice, t.again,

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"net/textproto"
 	"os"
 	"path/filepath"
@@ -24,8 +25,8 @@ import (
 
 // burst is a stream of Monte Carlo tasks.
 type burst struct {
-	tasks, rate int // in all, and a second
-	paths       int // of a task
+	tasks, rate int           // in all, and a second
+	service     time.Duration // of a task, about
 	kills       []kill
 }
 
@@ -42,14 +43,15 @@ const postsPerSecond = 4
 // and waits until all is done.
 func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, killed []string, err error) {
 	n := b.rate / postsPerSecond
-	first, err := f.client.Submit(ctx, jobclient.Options{"worker": montecarlo, "open": "true"}, sweep(seed, n, b.paths))
+	paths := int(f.speed * b.service.Seconds())
+	first, err := f.client.Submit(ctx, jobclient.Options{"worker": montecarlo, "open": "true"}, sweep(seed, n, paths))
 	if err != nil {
 		return j, nil, err
 	}
 	f.durability = first.Durability
 	j = job{id: first.Job.ID, worker: montecarlo, tasks: b.tasks}
 	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.post(gctx, j, b, seed, n) })
+	group.Go(func() error { return f.post(gctx, j, b.rate, seed, n, paths) })
 	group.Go(func() (err error) {
 		killed, err = f.killOnTheWay(gctx, s, j, b.kills)
 		return err
@@ -62,15 +64,15 @@ func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, kill
 
 // post adds the rest of a burst to its job, n tasks at a time. What an outage
 // has delayed is posted at once after it.
-func (f *farm) post(ctx context.Context, j job, b burst, seed, n int) error {
+func (f *farm) post(ctx context.Context, j job, rate, seed, n, paths int) error {
 	begun := time.Now()
-	for posted := n; posted < b.tasks; posted += n {
-		n = min(n, b.tasks-posted)
-		due := begun.Add(time.Duration(posted) * time.Second / time.Duration(b.rate))
+	for posted := n; posted < j.tasks; posted += n {
+		n = min(n, j.tasks-posted)
+		due := begun.Add(time.Duration(posted) * time.Second / time.Duration(rate))
 		if err := sleep(ctx, time.Until(due)); err != nil {
 			return err
 		}
-		if _, err := f.client.Append(ctx, j.id, nil, sweep(seed+posted, n, b.paths)); err != nil {
+		if _, err := f.client.Append(ctx, j.id, nil, sweep(seed+posted, n, paths)); err != nil {
 			return err
 		}
 	}
@@ -86,6 +88,32 @@ func sweep(seed, n, paths int) jobclient.Piece {
 		fmt.Fprintf(&body, `{"spot":100,"strike":%d,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":%d,"seed":%d}`+"\n", 80+i%41, paths, i)
 	}
 	return jobclient.Piece{Type: "application/x-ndjson", Body: body.Bytes()}
+}
+
+// measure calls the worker and returns how many paths it simulates in a second:
+// the best of five, since the machine may do other things too. So the bursts are
+// what they should be on any machine.
+func (f *farm) measure(ctx context.Context) (speed float64, err error) {
+	const paths = 1_000_000
+	for range 5 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/function/"+montecarlo, bytes.NewReader(sweep(0, 1, paths).Body))
+		if err != nil {
+			return 0, err
+		}
+		begun := time.Now()
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return 0, err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("%s answers %s", montecarlo, resp.Status)
+		}
+		speed = max(speed, paths/time.Since(begun).Seconds())
+	}
+	return speed, nil
 }
 
 // submitImages posts every image below a folder as a task.
