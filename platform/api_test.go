@@ -46,6 +46,11 @@ func TestLifeThroughSDK(t *testing.T) {
 	if code, err := b.client.Deploy(ctx, d); code != http.StatusAccepted || err != nil {
 		t.Errorf("deploy again: %d %v", code, err)
 	}
+	var raw map[string]map[string]any // arch is a string: it is left out
+	_ = json.Unmarshal([]byte(b.system("GET", "/system/info", "").body), &raw)
+	if v, _ := raw["provider"]["version"].(map[string]any); raw["provider"]["provider"] != "farmhand" || v["release"] != "dev" || v["sha"] == nil || raw["version"]["release"] != "dev" {
+		t.Errorf("info: %v", raw)
+	}
 	info, err := b.client.GetInfo(ctx)
 	if err != nil || info.Provider.Provider != "farmhand" || info.Provider.Orchestration != "processes" || info.Arch == "" {
 		t.Errorf("info: %+v, %v", info, err)

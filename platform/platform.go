@@ -8,6 +8,11 @@
 // time limits, answers) → acquire.go (which replica, or wait for one). The way
 // of a replica: system.go (what is wanted) → function.go (what is missing) →
 // replica.go (start, readiness, drain, end) → internal/proc.
+//
+// Beside that way: secrets.go (kept as private files, given to functions as
+// copies of those they name), logs.go and logread.go (what functions print, kept
+// in bounded files), scheduler.go (calls by the clock, through the same gateway)
+// and metrics.go.
 package platform
 
 import (

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *Platform) handlers() types.FaaSHandlers {
 }
 
 func (p *Platform) serveInfo(w http.ResponseWriter, _ *http.Request) {
-	version := &types.VersionInfo{Release: p.config.Version}
+	version := &types.VersionInfo{Release: p.config.Version, SHA: revision()}
 	writeBody(w, struct {
 		Provider types.ProviderInfo `json:"provider"`
 		Version  *types.VersionInfo `json:"version"`
@@ -49,6 +50,20 @@ func (p *Platform) serveAlert(w http.ResponseWriter, r *http.Request) {
 	if err := readBody(r, &alert); err != nil {
 		writeError(w, p, err)
 	}
+}
+
+// revision is the commit the program was built from, or "".
+func revision() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
 }
 
 func arch() string {
