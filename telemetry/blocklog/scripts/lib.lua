@@ -10,6 +10,7 @@
 --              many entries, bytes charged, time of the last entry
 --   K:b  hash  SEQ → block
 --   K:n  hash  seq    number of the first open entry: so many went before it
+--              first  time of the first open entry
 --              last   time of the newest entry;  raw  as its writer gave it
 --              open, blocks   bytes of the open entries, charged for blocks
 --              aged, cut      entries dropped for their age, for the log's size

@@ -17,6 +17,7 @@ redis.call('HSET', K .. ':b', seq, ARGV[14])
 redis.call('ZADD', K .. ':i', F(timeOf(first)), seq .. ' ' .. ARGV[10] .. ' ' .. F(charge) .. ' ' .. F(timeOf(last)))
 redis.call('LTRIM', K, count, -1)
 n.seq = n.seq + count
+n.first = 0
 n.open = n.open - openCharge(ARGV[13], count)
 n.blocks = n.blocks + charge
 trim(now - RETENTION)

@@ -6,8 +6,8 @@
 local ENTRIES, SPAN, BYTES, KEEP = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local RETENTION, BOUND, LIFE = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 
-local f = redis.call('HMGET', K .. ':n', 'seq', 'last', 'raw', 'open', 'blocks', 'alive')
-local n = {seq = number(f[1]), last = number(f[2]), raw = f[3], open = number(f[4]), blocks = number(f[5]), alive = number(f[6])}
+local f = redis.call('HMGET', K .. ':n', 'seq', 'last', 'raw', 'open', 'blocks', 'alive', 'first')
+local n = {seq = number(f[1]), last = number(f[2]), raw = f[3], open = number(f[4]), blocks = number(f[5]), alive = number(f[6]), first = number(f[7])}
 
 -- The time of an open entry; 0 for what this package did not put there.
 local function timeOf(entry) return tonumber(string.sub(entry, 1, 16)) or 0 end
@@ -30,6 +30,7 @@ local function trim(before)
       while size() > BOUND and redis.call('LLEN', K) > 1 do
         n.open = n.open - openCharge(#redis.call('LPOP', K), 1)
         n.seq = n.seq + 1
+        n.first = 0
         cut = cut + 1
       end
       break
@@ -56,15 +57,18 @@ end
 local function save(block)
   local renew = block or now < n.alive or now - n.alive > 43200e6
   if renew then n.alive = now end
-  redis.call('HSET', K .. ':n', 'seq', F(n.seq), 'last', F(n.last), 'raw', n.raw or '', 'open', F(n.open), 'blocks', F(n.blocks), 'alive', F(n.alive))
+  if n.first == 0 then n.first = timeOf(redis.call('LINDEX', K, 0) or '') end
+  redis.call('HSET', K .. ':n', 'seq', F(n.seq), 'first', F(n.first), 'last', F(n.last), 'raw', n.raw or '', 'open', F(n.open), 'blocks', F(n.blocks), 'alive', F(n.alive))
   if renew then
     for _, part in ipairs({'', ':i', ':b', ':n'}) do redis.call('PEXPIRE', K .. part, LIFE) end
   end
   local ripe = redis.call('LLEN', K) - KEEP
   if ripe <= 0 then return {F(n.seq), 0} end
   if ripe < ENTRIES and n.open < BYTES then
-    local span = timeOf(redis.call('LINDEX', K, ripe - 1)) - timeOf(redis.call('LINDEX', K, 0))
-    if span < SPAN then return {F(n.seq), 0} end
+    -- The look at the last entry that would be packed comes only when it may help.
+    if n.last - n.first < SPAN or timeOf(redis.call('LINDEX', K, ripe - 1)) - n.first < SPAN then
+      return {F(n.seq), 0}
+    end
   end
   return {F(n.seq), math.min(ripe, ENTRIES)}
 end
