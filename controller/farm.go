@@ -8,6 +8,7 @@ import (
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/signal"
+	"farmhand/telemetry"
 )
 
 // farm is one farm in the memory of a controller. What has to survive stands in
@@ -60,6 +61,7 @@ func (f *farm) observe(now time.Time, g *ledger.Gauges, r *signal.Reading) polic
 		f.series.Add(r)
 	}
 	f.series.Observe(&o)
+	telemetry.Round(&o)                    // a day of receipts is half as large, and replays the same
 	if o.Stale() && f.state.Lower != nil { // a scale-down does not go on in the dark
 		f.state.Lower = nil
 		o.Desired, o.Starting = f.worker.Desired, max(0, f.worker.Desired-f.worker.Ready)
