@@ -160,6 +160,22 @@ func TestSecretRefusals(t *testing.T) {
 	}
 }
 
+// Half a secret, of a platform that was killed, is not left lying about.
+func TestUnfinishedSecret(t *testing.T) {
+	state := t.TempDir()
+	if err := os.Mkdir(filepath.Join(state, "secrets"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "secrets", ".new-123"), []byte("sesa"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, func(c *platformConfig) { c.State = state })
+	left, err := filepath.Glob(filepath.Join(state, "secrets", ".new-*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 // Of several that create one secret, one does.
 func TestSecretCreatedOnce(t *testing.T) {
 	b := start(t)

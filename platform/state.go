@@ -84,7 +84,7 @@ func openState(dir string) (*state, error) {
 		}
 		return nil, fmt.Errorf("the state folder %s is in use by %s (end it with farmhand down, or give another --state)", dir, who)
 	}
-	if err := s.generate(); err != nil {
+	if err := errors.Join(s.clearUnfinished(), s.generate()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -94,6 +94,26 @@ func (s *state) close() error { return s.lock.Close() }
 
 func (s *state) path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// clearUnfinished removes what a platform that was killed was just writing: it
+// may be a secret.
+func (s *state) clearUnfinished() error {
+	for _, dir := range []string{"", "credentials", "secrets"} {
+		entries, err := os.ReadDir(s.path(dir))
+		if err != nil {
+			return fmt.Errorf("state folder: %w", err)
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), unfinished) {
+				continue
+			}
+			if err := os.Remove(s.path(dir, e.Name())); err != nil {
+				return fmt.Errorf("state folder: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // generate makes what is secret, once.
@@ -143,10 +163,13 @@ func (s *state) readSecret(dir, name string) (string, error) {
 	return value, nil
 }
 
+// unfinished begins the names of files that are being written.
+const unfinished = ".new-"
+
 // writeFile replaces a private file as a whole: readers see the old or the new
 // content, and so does the next start after a crash.
 func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*") // 0600
 	if err != nil {
 		return fmt.Errorf("state folder: %w", err)
 	}
