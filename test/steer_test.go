@@ -20,7 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"farmhand/controller"
+	"farmhand/controller/redispast"
 	"farmhand/internal/redisproc"
 	"farmhand/internal/redistest"
 	"farmhand/skeleton/jobapi/jobclient"
@@ -34,25 +37,31 @@ import (
 // spare the tests these, Redis tells of two quiet minutes before.
 func steer(t *testing.T, cfg config) (*farm, *redisproc.Server) {
 	t.Helper()
-	// Durability as in onRedis.
-	server := redistest.Start(t, "appendfsync always")
-	seeds := quiet(t, server)
+	server := redistest.Start(t, "appendfsync always") // as in onRedis
+	return steerOn(t, server.Addr, cfg), server
+}
+
+// steerOn is steer on a given redis-server.
+func steerOn(t *testing.T, addr string, cfg config) *farm {
+	t.Helper()
+	seeds := quiet(t, addr)
 	annotations := map[string]string{"farmhand.policy": "staffing:down=5", "farmhand.interval": "1s", "farmhand.deadline": "2s",
 		"farmhand.min": "1", "farmhand.max": "8"}
 	maps.Copy(annotations, cfg.farm)
 	cfg.byHand = cfg.byHand || cfg.steered
-	cfg.farm, cfg.redis, cfg.workers = annotations, "redis://"+server.Addr+"/0", cmp.Or(cfg.workers, 1)
+	cfg.farm, cfg.redis, cfg.workers = annotations, "redis://"+addr+"/0", cmp.Or(cfg.workers, 1)
 	f := start(t, cfg)
 	f.seeds = seeds
-	return f, server
+	return f
 }
 
 // quiet writes seconds in which a dispatcher was alive and nothing happened: two
 // minutes that are over and one to come, in which the real ones begin. It returns
 // the keys.
-func quiet(t *testing.T, server *redisproc.Server) (keys []string) {
+func quiet(t *testing.T, addr string) (keys []string) {
 	t.Helper()
-	rdb := redistest.Client(t, server)
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
 	pipe := rdb.Pipeline()
 	now := time.Now().Unix()
 	for sec := now - 130; sec < now+60; sec++ {
@@ -179,16 +188,19 @@ func (f *farm) lastOf(worker string) *controller.Receipt {
 	return &list[0]
 }
 
-// receipts are the newest n, the oldest of them first; 0 = all.
-func (f *farm) receipts(worker string, n int64) []controller.Receipt {
+// all receipts: more than a test makes.
+const all = 2000
+
+// receipts are the newest n, the oldest of them first.
+func (f *farm) receipts(worker string, n int) []controller.Receipt {
 	f.t.Helper()
-	raws, err := f.rdb.LRange(context.Background(), "farmhand:{"+worker+"}:receipts", 0, n-1).Result()
+	raws, err := redispast.New(f.rdb, nil).Tail(context.Background(), worker, n)
 	if err != nil {
 		return nil // Redis is away: nothing is new
 	}
 	list := make([]controller.Receipt, len(raws))
 	for i, raw := range raws {
-		if err := json.Unmarshal([]byte(raw), &list[len(raws)-1-i]); err != nil {
+		if err := json.Unmarshal(raw, &list[len(raws)-1-i]); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -235,7 +247,7 @@ func (f *farm) desired(worker string) int {
 // lower fence follows (P64, P65).
 func (f *farm) told(worker string) []controller.Receipt {
 	f.t.Helper()
-	list := f.receipts(worker, 0)
+	list := f.receipts(worker, all)
 	owners := map[int64]string{}
 	for i := range list {
 		r := &list[i]
@@ -278,7 +290,7 @@ func (f *farm) explained(worker string) {
 		return
 	}
 	before := ""
-	for _, r := range f.receipts(worker, 0) {
+	for _, r := range f.receipts(worker, all) {
 		line := fmt.Sprintf("%d→%d ready %d %s", r.Before, r.Replicas, r.Observation.Ready, r.Controller)
 		if line != before || r.Acted != nil || r.Foreign != nil {
 			f.t.Logf("%s #%d fence %d %s: waiting %v, running %v, age %.1f; %s; acted %s, foreign %s", r.At.Format("05.000"), r.Seq, r.Fence,
