@@ -19,13 +19,14 @@ type image struct {
 	workdir string
 	env     []string
 	ignored []string // patterns of .dockerignore
+	args    []string // NAME=VALUE, as of --build-arg
 }
 
 // buildStage carries out the stage "build" of the Dockerfile in a build context,
 // and returns the program it makes.
-func buildStage(t *testing.T, context string) string {
+func buildStage(t *testing.T, context string, args ...string) string {
 	t.Helper()
-	im := &image{t: t, context: context, root: t.TempDir(), env: append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")}
+	im := &image{t: t, context: context, args: args, root: t.TempDir(), env: append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")}
 	if _, err := os.Stat(filepath.Join(context, ".dockerignore")); err == nil {
 		im.ignored = lines(t, filepath.Join(context, ".dockerignore"))
 	}
@@ -45,10 +46,15 @@ func buildStage(t *testing.T, context string) string {
 func (im *image) do(word, rest string) {
 	im.t.Helper()
 	switch word {
-	case "ARG", "ENV":
-		if !strings.Contains(rest, "=") {
-			rest += "="
+	case "ARG":
+		name, value, _ := strings.Cut(rest, "=")
+		for _, arg := range im.args {
+			if v, ok := strings.CutPrefix(arg, name+"="); ok {
+				value = v
+			}
 		}
+		im.env = append(im.env, name+"="+value)
+	case "ENV":
 		im.env = append(im.env, rest)
 	case "WORKDIR":
 		im.workdir = filepath.Join(im.root, rest)
