@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 )
 
-// kill is a SIGKILL to a process of a function when a share of a burst is done.
+// kill is a SIGKILL to a process of a function when a share of a burst is done
+// and tasks are running.
 type kill struct {
 	share    float64
 	function string
@@ -21,6 +23,9 @@ type kill struct {
 func (f *farm) killOnTheWay(ctx context.Context, s *show, j job, kills []kill) (killed []string, err error) {
 	for _, k := range kills {
 		if err := f.reached(ctx, j, int(k.share*float64(j.tasks))); err != nil {
+			return killed, err
+		}
+		if err := f.running(ctx); err != nil {
 			return killed, err
 		}
 		pid, err := busiest(f.state, k.function)
@@ -34,6 +39,19 @@ func (f *farm) killOnTheWay(ctx context.Context, s *show, j job, kills []kill) (
 		killed = append(killed, fmt.Sprintf("%s, process %d", k.function, pid))
 	}
 	return killed, nil
+}
+
+// running waits until Monte Carlo tasks are running.
+func (f *farm) running(ctx context.Context) error {
+	for {
+		v, err := f.client.Farm(ctx, montecarlo)
+		if err != nil || v.Queue != nil && v.Queue.Leased > 0 {
+			return err
+		}
+		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // busiest finds the process of a function of this demo's platform: the one that
