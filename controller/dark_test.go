@@ -141,9 +141,16 @@ func TestCapacityTakesNothingInTheDark(t *testing.T) {
 		})
 		w.after(10 * time.Second)
 		w.override(c, "f", "policy", "static:n=20")
-		w.after(time.Minute)
+		w.after(10 * time.Second)
+		w.override(c, "f", "min", "4", "max", "20")
+		w.after(10 * time.Second)
+		if f := farm(t, c, "f"); f.Desired != 4 {
+			t.Errorf("beside the dark one: %+v", f)
+		}
+		w.override(c, "f", "min", "8") // not even the minima fit
+		w.after(10 * time.Second)
 		for _, call := range w.platform.made() {
-			if call.farm == "dark" || call.n > 4 {
+			if call.farm == "dark" || call.n > 8 {
 				t.Errorf("%s was scaled to %d", call.farm, call.n)
 			}
 		}

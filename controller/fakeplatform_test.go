@@ -18,7 +18,7 @@ type function struct {
 	ready       []time.Time   // of each replica
 	err         error         // of scale calls
 	hang        bool          // scale calls end with their context only
-	lag         time.Duration // of a scale call
+	lag, late   time.Duration // before and after a scale call does something
 	cached      time.Duration // for so long after a call the platform shows what was before
 	before      int
 	scaled      time.Time
@@ -137,7 +137,7 @@ func (p *platform) Scale(ctx context.Context, name string, n int) error {
 	}
 	p.mu.Lock()
 	f := p.by[name]
-	err, hang, lag := f.err, f.hang, f.lag
+	err, hang, lag, late := f.err, f.hang, f.lag, f.late
 	p.calls = append(p.calls, call{time.Now(), name, n, err})
 	p.mu.Unlock()
 	if hang {
@@ -150,6 +150,11 @@ func (p *platform) Scale(ctx context.Context, name string, n int) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if late > 0 {
+			<-time.After(late)
+		}
+	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = max(n, f.least)

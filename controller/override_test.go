@@ -67,6 +67,7 @@ func TestPatchRefused(t *testing.T) {
 			`{"target": "0.7", "for": null}`:                  "for",
 			`{"target": "0.7", "for": 5}`:                     "for",
 			`{"target": "0.7"} {}`:                            "body",
+			`{"budget": "much"}`:                              "budget",
 			`{"budget": "more"}`:                              "budget",
 			`{"for": "1h"}`:                                   "body",
 			`{}`:                                              "body",
@@ -140,8 +141,12 @@ func TestPaused(t *testing.T) {
 		if calls := w.platform.made(); len(calls) != 1 {
 			t.Errorf("after the pause: %v", calls)
 		}
-		if v := farm(t, c, "f"); v.Mode != controller.Act || v.Conditions["Paused"].Status {
+		if v := farm(t, c, "f"); v.Mode != controller.Act || v.Conditions["Paused"].Status || v.BudgetUsed < 30./3600 {
 			t.Errorf("%+v", v)
+		}
+		w.override(c, "f", "target", "0.9")
+		if raw := w.keeper.of("f").overrides; bytes.Contains(raw, []byte("paused")) {
+			t.Errorf("what is over is kept: %s", raw)
 		}
 	})
 }

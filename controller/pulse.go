@@ -131,7 +131,7 @@ func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (
 			c.farms[w.Name] = f
 		}
 		f.mu.Lock()
-		if !f.call && !f.called.After(asked) { // else the list may be older than the call
+		if !f.called.After(asked) { // else the list may be older than the last call
 			f.worker = w
 		}
 		woken := c.woken[w.Name] && !f.wakeAt(f.next).After(now)

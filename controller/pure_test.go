@@ -129,6 +129,7 @@ func inputs(t *rapid.T) controller.Inputs {
 func TestDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := inputs(t)
+		at := in.Observation.At
 		raw, err := json.Marshal(controller.Receipt{Inputs: in, Verdict: controller.Decide(in)})
 		if err != nil {
 			t.Fatal(err)
@@ -148,6 +149,9 @@ func TestDecide(t *testing.T) {
 			t.Fatalf("scaled down in the dark: %+v", v.Outcome)
 		}
 		quiet := in.Mode == controller.Paused || in.Mode == controller.DryRun || in.Busy
+		if v.Next.At != at || v.Next.Used < in.State.Used && at.Sub(v.Next.Day) > 2*time.Second {
+			t.Fatalf("the guard forgot: %+v after %+v", v.Next, in.State)
+		}
 		if quiet && v.Next.Spent > in.State.Spent {
 			t.Fatalf("%g tokens were spent, then %g, for nothing", in.State.Spent, v.Next.Spent)
 		}

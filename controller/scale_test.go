@@ -158,7 +158,7 @@ func TestClampingGateway(t *testing.T) {
 		if len(calls) != 1 || calls[0].n != 0 {
 			t.Errorf("calls down: %v", calls)
 		}
-		if v := farm(t, c, "f"); v.Desired != 1 || !v.Conditions["Limited"].Status {
+		if v := farm(t, c, "f"); v.Desired != 1 || !strings.Contains(v.Conditions["Limited"].Reason, "bounds of its own") {
 			t.Errorf("%+v", v)
 		}
 		if n := len(foreign(w.log.of(t, "f"))); n > 0 {
@@ -218,23 +218,63 @@ func TestForeignChanges(t *testing.T) {
 	})
 }
 
+// A change by somebody else is told before the next tick, and ends a scale-down.
+func TestForeignChangeBetweenTicks(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.add("f", 5, "policy", "static:n=5", "interval", "60s")
+		c := w.start("A")
+		w.settle()
+		w.set(func() { w.service = time.Hour })
+		w.submit("f", 5)
+		w.after(time.Second)
+		w.override(c, "f", "policy", "static:n=1")
+		w.after(time.Second)
+		w.platform.set(func() { f.resize(9) })
+		w.after(controller.LeaseTime / 2)
+		told := foreign(w.log.of(t, "f"))
+		if len(told) != 1 || told[0].Foreign.To != 9 || told[0].Before != 9 {
+			t.Errorf("told %+v", told)
+		}
+	})
+}
+
+// What a call has done already, while its answer is on the way, is not somebody
+// else's doing; and replicas that get ready meanwhile are seen.
+func TestLateAnswer(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.add("f", 1)
+		f.most, f.late = 5, 3500*time.Millisecond
+		c := w.start("A")
+		w.settle()
+		w.override(c, "f", "policy", "static:n=20")
+		w.after(2500 * time.Millisecond)
+		if r := w.roster().Farms[0]; r.Ready != 5 {
+			t.Errorf("%d replicas seen", r.Ready)
+		}
+		w.after(3 * interval)
+		if n := len(foreign(w.log.of(t, "f"))); n > 0 || farm(t, c, "f").Desired != 5 {
+			t.Errorf("%d foreign changes", n)
+		}
+	})
+}
+
 // A list that was begun before a scale call ended is older than that call's
 // read-back: it must not be taken for a change by somebody else.
 func TestSlowLists(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 1).lag = 200 * time.Millisecond
+		w.add("g", 1)
 		c := w.start("A")
-		for i := range 6 { // their ticks keep the lists coming
-			w.after(330 * time.Millisecond)
-			w.platform.set(func() { w.platform.slow = 0 })
-			w.add(fmt.Sprint("g", i), 1)
-		}
-		w.after(3 * interval)
+		w.settle()
 		w.platform.set(func() { w.platform.slow = 300 * time.Millisecond })
 		for n := 2; n < 8; n++ {
-			w.override(c, "f", "policy", fmt.Sprint("static:n=", n))
-			w.after(1570 * time.Millisecond)
+			w.override(c, "f", "policy", fmt.Sprint("static:n=", n)) // list, and call after 300 ms
+			w.after(400 * time.Millisecond)
+			w.override(c, "g", "target", "0.9") // list, during the call
+			w.after(1400 * time.Millisecond)
 		}
+		w.platform.set(func() { w.platform.slow = 0 })
+		w.after(time.Second)
 		if told := foreign(w.log.of(t, "f")); len(told) > 0 {
 			t.Errorf("%d foreign changes, the first %+v", len(told), told[0].Foreign)
 		}

@@ -173,9 +173,6 @@ func (c *Controller) save(ctx context.Context, batch []*work) error {
 	}
 	kept, err := c.cfg.Keeper.Save(ctx, saves)
 	if err != nil {
-		for _, w := range saved {
-			w.call = nil // what could not be saved is not done
-		}
 		return fmt.Errorf("controller: decisions could not be saved, and are not acted on: %w", err)
 	}
 	var entries []Entry
