@@ -19,6 +19,9 @@ const (
 	DefaultUpstreamTimeout = 60 * time.Second
 	DefaultMaxReplicas     = 256
 	DefaultMaxWaiting      = 1024
+	DefaultNATSListen      = "127.0.0.1:0"
+	DefaultAckWait         = time.Minute
+	DefaultAsyncInflight   = 10
 )
 
 // Namespace is the only namespace of the local platform.
@@ -49,6 +52,11 @@ type Config struct {
 	WriteTimeout    time.Duration // of the gateway's server (UpstreamTimeout + 5 s)
 	MaxReplicas     int           // of one function; more are not started (DefaultMaxReplicas)
 	MaxWaiting      int           // calls of one function held while no replica is ready (DefaultMaxWaiting)
+
+	NATSListen    string        // loopback address of the broker (DefaultNATSListen: the port of last time, or any); "none": no asynchronous calls
+	AckWait       time.Duration // an asynchronous call that still runs is made again after this (DefaultAckWait)
+	AsyncInflight int           // asynchronous calls made at once (DefaultAsyncInflight; with CE always 1)
+	CallbackAllow []string      // where their callbacks may go beside the gateway itself: hosts, *.domains or URL prefixes
 
 	Version string       // told to clients ("dev")
 	Log     *slog.Logger // (slog.Default)
@@ -81,6 +89,16 @@ func (c Config) filled() (Config, error) {
 	def(&c.Redis, DefaultRedis)
 	def(&c.ColdStart, DefaultColdStart)
 	def(&c.Version, "dev")
+	def(&c.NATSListen, DefaultNATSListen)
+	if c.AckWait == 0 {
+		c.AckWait = DefaultAckWait
+	}
+	if c.AsyncInflight == 0 {
+		c.AsyncInflight = DefaultAsyncInflight
+	}
+	if c.CE {
+		c.AsyncInflight = 1
+	}
 	if c.UpstreamTimeout == 0 {
 		c.UpstreamTimeout = DefaultUpstreamTimeout
 	}
@@ -124,8 +142,11 @@ func (c Config) check() error {
 		return fmt.Errorf("the gateway's read and write timeout (%s, %s) must be longer than its upstream timeout (%s)",
 			c.ReadTimeout, c.WriteTimeout, c.UpstreamTimeout)
 	}
-	for flag, address := range map[string]string{"--listen": c.Listen, "--metrics-listen": c.MetricsListen} {
-		if flag == "--metrics-listen" && address == "none" {
+	if c.AckWait < time.Second || c.AsyncInflight < 1 || c.AsyncInflight > 1000 {
+		return fmt.Errorf("--ack-wait %s, --async-inflight %d: want at least 1s, and 1 to 1000", c.AckWait, c.AsyncInflight)
+	}
+	for flag, address := range map[string]string{"--listen": c.Listen, "--metrics-listen": c.MetricsListen, "--nats-listen": c.NATSListen} {
+		if flag != "--listen" && address == "none" {
 			continue
 		}
 		host, _, err := net.SplitHostPort(address)

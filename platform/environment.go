@@ -19,10 +19,9 @@ const functionPath = "/usr/local/bin:/usr/bin:/bin"
 func (p *Platform) environment(s *spec, address, tmp, secrets string) []string {
 	env := map[string]string{"PATH": functionPath}
 	maps.Copy(env, s.EnvVars)
-	for name, value := range map[string]string{
-		"farmhand_redis_url":   p.redis.functionURL(),
-		"farmhand_gateway_url": p.url,
-	} {
+	own := map[string]string{"farmhand_redis_url": p.redis.functionURL(), "farmhand_gateway_url": p.url}
+	maps.Copy(own, p.async.environment())
+	for name, value := range own {
 		if _, ok := env[name]; ok {
 			env[name] = value
 		}

@@ -41,12 +41,15 @@ func (p *Platform) gatewayHandler(h types.FaaSHandlers) http.Handler {
 	}
 	system("/system/alert", methods{http.MethodPost: p.serveAlert})
 	system("/system/", nil)
-	mux.Handle("/async-function/", later("asynchronous calls are not part of the local platform yet"))
 
 	protected := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not by the mux, which would tidy up the function's own path.
 		if strings.HasPrefix(r.URL.Path, "/function/") {
 			h.FunctionProxy(w, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, asyncPrefix) {
+			p.queueCall(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -45,6 +45,7 @@ type Platform struct {
 	images      *images
 	spawner     *proc.Spawner
 	redis       *redisStore
+	async       *async // nil without a broker
 	logs        *logStore
 	metrics     *metrics
 	schedules   *scheduler
@@ -140,6 +141,9 @@ func (p *Platform) start(ctx context.Context) error {
 	if p.redis, err = p.openRedis(ctx); err != nil {
 		return err
 	}
+	if p.async, err = p.openAsync(ctx); err != nil {
+		return err
+	}
 	p.work.Add(1)
 	go p.saver()
 	p.restore(ctx)
@@ -152,6 +156,9 @@ func (p *Platform) start(ctx context.Context) error {
 		if err := p.deployStack(ctx); err != nil {
 			return err
 		}
+	}
+	if err := p.async.start(p); err != nil {
+		return err
 	}
 	return p.announce()
 }
@@ -172,7 +179,7 @@ func (p *Platform) Info() Info {
 	}
 	return Info{
 		Process: id, URL: p.url, MetricsURL: p.MetricsURL(), State: p.state.dir,
-		RedisKind: p.redis.kind, RedisAddr: p.redis.url.Host,
+		RedisKind: p.redis.kind, RedisAddr: p.redis.url.Host, NATSAddr: p.async.address(),
 		Durability: string(p.redis.durability), Durable: p.redis.durability.String(),
 		ColdStart: p.config.ColdStart, CE: p.config.CE, Version: p.config.Version, Started: p.started,
 	}
@@ -222,6 +229,7 @@ func (p *Platform) Stop(ctx context.Context) error {
 
 func (p *Platform) stop(ctx context.Context) {
 	p.cancel() // ends a build under way
+	p.async.drain()
 	p.awaitDeployment()
 	for _, f := range p.list() {
 		f.close()
@@ -232,6 +240,7 @@ func (p *Platform) stop(ctx context.Context) {
 		wg.Go(func() { s.shutdown(ctx) })
 	}
 	wg.Wait()
+	p.async.stop()
 	if p.redis != nil {
 		p.redis.stop(ctx)
 	}

@@ -31,6 +31,7 @@ type Info struct {
 	State      string    `json:"state"`
 	RedisKind  string    `json:"redis_kind"`
 	RedisAddr  string    `json:"redis_addr"`
+	NATSAddr   string    `json:"nats_addr,omitempty"`
 	Durability string    `json:"durability"`
 	Durable    string    `json:"durable"` // in words
 	ColdStart  string    `json:"cold_start"`

@@ -65,6 +65,10 @@ func upCmd() *cobra.Command {
 	f.Uint64Var(&c.Seed, "seed", 1, "seed of the start-up times")
 	f.BoolVar(&c.CE, "ce", false, "behave as plain OpenFaaS CE: 1 to 5 replicas, never zero, random balancing")
 	f.StringArrayVar(&c.AllowDirs, "allow-dir", nil, "folder whose programs the annotation farmhand.local.command may run (repeatable)")
+	f.StringVar(&c.NATSListen, "nats-listen", platform.DefaultNATSListen, "loopback address of the broker of asynchronous calls, or none; port 0 takes that of last time, or a free one")
+	f.DurationVar(&c.AckWait, "ack-wait", platform.DefaultAckWait, "an asynchronous call that takes longer is made again")
+	f.IntVar(&c.AsyncInflight, "async-inflight", platform.DefaultAsyncInflight, "asynchronous calls made at once; with --ce always 1")
+	f.StringArrayVar(&c.CallbackAllow, "callback-allow", nil, "host, *.domain or URL prefix that X-Callback-Url may name, beside the gateway itself (repeatable)")
 	f.DurationVar(&c.UpstreamTimeout, "upstream-timeout", platform.DefaultUpstreamTimeout, "longest call of a function")
 	return cmd
 }
@@ -250,6 +254,9 @@ func printInfo(out io.Writer, info platform.Info) {
 	fmt.Fprintf(out, "login       faas-cli login --gateway http://%s --username admin --password-stdin < %s\n", host, filepath.Join(info.State, "credentials", "basic-auth-password"))
 	fmt.Fprintf(out, "token       %s\n", filepath.Join(info.State, "secrets", "farmhand-token"))
 	fmt.Fprintf(out, "redis       %s at %s; durability %q: %s\n", info.RedisKind, info.RedisAddr, info.Durability, info.Durable)
+	if info.NATSAddr != "" {
+		fmt.Fprintf(out, "nats        %s; cluster faas-cluster; its address with the token: %s\n", info.NATSAddr, filepath.Join(info.State, "nats.url"))
+	}
 	fmt.Fprintf(out, "cold start  %s (injected)\n", info.ColdStart)
 }
 

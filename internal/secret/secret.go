@@ -23,6 +23,7 @@ const DefaultMount = "/var/openfaas/secrets"
 const (
 	Token         = "farmhand-token"      // Bearer token of the suite's HTTP APIs
 	RedisPassword = "farmhand-redis"      // password of Redis; optional
+	NATSToken     = "farmhand-nats"       // token of NATS Streaming; optional
 	Callback      = "farmhand-callback"   // signs callbacks; optional
 	GatewayUser   = "basic-auth-user"     // gateway credentials; controller only
 	GatewayPass   = "basic-auth-password" // gateway credentials; controller only

@@ -23,7 +23,7 @@ var ErrDown = errors.New("nats: the broker is away")
 // Times of a link.
 const (
 	connectTime = 2 * time.Second
-	ackTime     = 10 * time.Second // for the broker to store what is published
+	ackTime     = 5 * time.Second // for the broker to store what is published
 	firstPause  = 50 * time.Millisecond
 	lastPause   = 5 * time.Second
 	pingsOut    = 3 // unanswered pings until the connection counts as lost
