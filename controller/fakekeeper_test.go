@@ -129,6 +129,8 @@ type receipts struct {
 	mu  sync.Mutex
 	by  map[string][][]byte // oldest first
 	err error
+
+	served int // service times
 }
 
 func (l *receipts) set(change func()) {
@@ -145,6 +147,7 @@ func (l *receipts) Append(ctx context.Context, entries []controller.Entry) error
 	}
 	for _, e := range entries {
 		l.by[e.Farm] = append(l.by[e.Farm], e.Data)
+		l.served += e.Service.N
 	}
 	return nil
 }

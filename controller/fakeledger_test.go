@@ -41,8 +41,16 @@ func (s *signals) beat(farm string, l ledger.Ledger, t *signal.Tally) {
 	defer s.mu.Unlock()
 	sec := signal.Second{Unix: now.Unix(), Snapshot: signal.Snapshot{At: now, Counts: g.Counts, Timed: g.Timed, Late: g.Late, Lapsed: g.Lapsed}, Tally: *t}
 	if !s.frozen {
-		s.by[farm] = append(s.by[farm], sec)
+		s.put(farm, sec)
 	}
+}
+
+// put keeps a second, in the place of the newest if it is that one. s is locked.
+func (s *signals) put(farm string, sec signal.Second) {
+	if n := len(s.by[farm]); n > 0 && s.by[farm][n-1].Unix == sec.Unix {
+		s.by[farm] = s.by[farm][:n-1]
+	}
+	s.by[farm] = append(s.by[farm], sec)
 }
 
 func (s *signals) Read(_ context.Context, since map[string]int64) (map[string]signal.Reading, error) {
@@ -90,6 +98,7 @@ type ledgers struct {
 	gaugeErr, publishErr error
 	watchErr             error
 	windows              []window
+	rosters              int // how many were published
 }
 
 func (l *ledgers) set(change func()) {
@@ -112,9 +121,12 @@ func (l *ledgers) Roster(ctx context.Context) (skeleton.Roster, error) {
 }
 
 func (l *ledgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
-	if err := l.away(); err != nil {
-		return err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
 	}
+	l.rosters++
 	return l.Store.PublishRoster(ctx, r)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -169,12 +170,67 @@ func TestStoppedController(t *testing.T) {
 				if got := w.owners("f"); !slices.Equal(got, []string{"A", "B"}) {
 					t.Errorf("decided by %v", got)
 				}
+				if va, vb := farm(t, a, "f"), farm(t, b, "f"); va.Owner != "B" || va.Last.At != vb.Last.At {
+					t.Errorf("shown by A: %+v, by B: %+v", va.Last, vb.Last)
+				}
 				if name == "save" && w.keeper.refused == 0 {
 					t.Error("the first one's state was not refused")
 				}
 			})
 		})
 	}
+}
+
+// A call is made only if the lease outlives it. Else it is made after the next
+// decision, under a lease that was renewed.
+func TestLeaseOutlivesTheCall(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 1)
+		c, stops := w.stoppable("A")
+		w.settle()
+		stops.stop("receipt")
+		w.override(c, "f", "policy", "static:n=4")
+		w.after(7 * time.Second)
+		stops.let()
+		w.after(2 * interval)
+		if calls := w.platform.made(); len(calls) != 1 {
+			t.Errorf("calls %v", calls)
+		}
+		if told := acted(w.log.of(t, "f")); len(told) == 0 || !strings.Contains(told[0].Error, "lease") {
+			t.Errorf("told %+v", told)
+		}
+	})
+}
+
+// Whose state is refused has lost the farm: nothing is told the dispatchers, and
+// nothing called.
+func TestRefusedSave(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 5, "policy", "static:n=5")
+		c, stops := w.stoppable("A")
+		w.settle()
+		stops.stop("save")
+		w.override(c, "f", "policy", "static:n=9")
+		w.after(300 * time.Millisecond)
+		w.keeper.set(func() {
+			f := w.keeper.of("f")
+			f.owner, f.until, f.state = "B", w.now().Add(30*time.Second), nil
+			f.fence++
+		})
+		receipts := len(w.log.of(t, "f"))
+		w.ledgers.published()
+		stops.let()
+		w.after(20 * time.Second)
+		if calls, n := w.platform.made(), len(w.log.of(t, "f"))-receipts; len(calls) > 0 || n > 0 {
+			t.Errorf("calls %v, %d receipts", calls, n)
+		}
+		if list := w.ledgers.published(); len(list) > 0 {
+			t.Errorf("windows %+v", list)
+		}
+		if w.keeper.refused != 1 || w.keeper.of("f").state != nil {
+			t.Errorf("%d saves were refused", w.keeper.refused)
+		}
+	})
 }
 
 // Two controllers share the farms: each farm has one owner as long as that one
@@ -189,8 +245,14 @@ func TestTwoControllers(t *testing.T) {
 		for _, name := range names[:3] {
 			w.add(name, 1)
 		}
+		w.add("rare", 1, "interval", "30s")
 		a := w.start("A")
-		b := w.start("B")
+		cfg := w.config("B")
+		own := &ledgers{Store: w.ledgers.Store}
+		cfg.Ledgers = own
+		b := w.create(cfg)
+		b.Start()
+		w.after(10 * time.Millisecond)
 		for _, name := range names[3:] {
 			w.add(name, 1)
 		}
@@ -206,6 +268,13 @@ func TestTwoControllers(t *testing.T) {
 			if va, vb := farm(t, a, name), farm(t, b, name); va.Owner != vb.Owner || va.Last.At != vb.Last.At || va.Conditions["Healthy"] != vb.Conditions["Healthy"] {
 				t.Errorf("shown by A: %+v, by B: %+v", va, vb)
 			}
+		}
+		if n := own.rosters; n > 0 || w.ledgers.rosters < 3 {
+			t.Errorf("%d rosters by A and %d by B", w.ledgers.rosters, n)
+		}
+		w.after(20 * time.Second)
+		if got := w.owners("rare"); len(got) != 1 {
+			t.Errorf("the farm with long intervals was decided for by %v", got)
 		}
 		a.Stop()
 		stopped := w.now()

@@ -8,6 +8,7 @@ import (
 
 	"farmhand/controller"
 	"farmhand/policy"
+	"farmhand/skeleton/signal"
 )
 
 func TestNewNeedsAll(t *testing.T) {
@@ -128,6 +129,58 @@ func TestWatchAgain(t *testing.T) {
 		if calls := w.platform.made(); len(calls) != 1 {
 			t.Errorf("woken: %v", calls)
 		}
+	})
+}
+
+// A watch that failed is tried again while the farm sleeps.
+func TestWatchIsTriedAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 0, "min", "0", "max", "3")
+		w.ledgers.watchErr = errAway
+		w.start("A")
+		w.settle()
+		w.ledgers.set(func() { w.ledgers.watchErr = nil })
+		w.after(2 * interval)
+		w.submit("f", 1)
+		w.after(300 * time.Millisecond)
+		if calls := w.platform.made(); len(calls) != 1 {
+			t.Errorf("woken: %v", calls)
+		}
+	})
+}
+
+// Each service time goes into the log once, however the seconds are read: the
+// newest one grows still when it is read first.
+func TestServiceTimesAreToldOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 1)
+		w.set(func() { w.silent = true })
+		w.after(500 * time.Millisecond)
+		a := w.start("A")
+		w.after(690 * time.Millisecond) // ticks fall between the halves of a second
+		const n = 20
+		for i := range n {
+			if i == n/2 { // another one goes on
+				a.Stop()
+				w.start("B")
+				w.after(990 * time.Millisecond)
+			}
+			for half := range 2 {
+				at := w.now()
+				sec := signal.Second{Unix: at.Unix(), Snapshot: signal.Snapshot{At: at}}
+				for range half + 1 {
+					sec.Service.Add(0.1)
+				}
+				w.signals.set(func() { w.signals.put("f", sec) })
+				w.after(500 * time.Millisecond)
+			}
+		}
+		w.after(2 * interval)
+		w.log.set(func() {
+			if w.log.served != 2*n {
+				t.Errorf("%d of %d service times", w.log.served, 2*n)
+			}
+		})
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"farmhand/controller"
 	"farmhand/skeleton"
 )
@@ -198,6 +200,46 @@ func TestInvalidAnnotation(t *testing.T) {
 			t.Errorf("overrides do not hold: %+v", s)
 		}
 		w.override(b, "f", "slots", "") // which lets the annotation count again
+	})
+}
+
+// All settings do so.
+func TestEverySettingKeepsItsLastGood(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		good := map[string]string{"slots": "4", "deadline": "3s", "target": "0.9", "timeout": "9s", "service": "1s", "policy": "static:n=2",
+			"interval": "3s", "min": "2", "max": "7", "budget": "12"}
+		pairs := []string{}
+		for name, v := range good {
+			pairs = append(pairs, name, v)
+		}
+		f := w.add("f", 2, pairs...)
+		c := w.start("A")
+		w.settle()
+		before := w.roster().Farms[0]
+		if len(before.Problems) > 0 {
+			t.Fatal(before.Problems)
+		}
+		w.platform.set(func() {
+			for name := range good {
+				f.Annotations["farmhand."+name] = "x"
+			}
+		})
+		w.settle()
+		now := w.roster().Farms[0]
+		if d := cmp.Diff(before.Settings, now.Settings); d != "" || len(now.Problems) != len(good) {
+			t.Errorf("%s %q", d, now.Problems)
+		}
+		_, shown := ask(t, c.Handler(), "GET", "/?farm=f", "")
+		for name, v := range good {
+			if got := shown["settings"].(map[string]any)[name].(map[string]any)["value"]; got != v {
+				t.Errorf("%s is shown as %v", name, got)
+			}
+		}
+		w.platform.set(func() { f.Annotations["farmhand.max"] = "1" }) // below the last good minimum
+		w.settle()
+		if s := w.roster().Farms[0].Settings; s.Max != 1 || s.Min > 1 {
+			t.Errorf("%d…%d", s.Min, s.Max)
+		}
 	})
 }
 

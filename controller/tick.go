@@ -60,11 +60,12 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 	}
 }
 
-// serve gathers the service times of new seconds for the log. What was there
-// before the last decision has been kept with it, maybe by another controller.
+// serve gathers the service times of new seconds for the log, but of that of now,
+// which may grow. What was there before the last decision has been kept with it,
+// maybe by another controller.
 func (f *farm) serve(r *signal.Reading) {
 	for i := range r.Seconds {
-		if s := &r.Seconds[i]; s.Unix > f.counted && s.Unix > f.state.Ticked.Unix()-2 {
+		if s := &r.Seconds[i]; s.Unix > f.counted && s.Unix >= f.state.Ticked.Unix() && s.Unix < r.Now.Unix() {
 			f.served.Merge(&s.Service)
 			f.counted = s.Unix
 		}
