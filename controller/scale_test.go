@@ -221,7 +221,7 @@ func TestForeignChanges(t *testing.T) {
 // A change by somebody else is told before the next tick, and ends a scale-down.
 func TestForeignChangeBetweenTicks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		f := w.add("f", 5, "policy", "static:n=5", "interval", "60s")
+		f := w.add("f", 5, "policy", "static:n=5", "interval", "10s")
 		c := w.start("A")
 		w.settle()
 		w.set(func() { w.service = time.Hour })
@@ -229,6 +229,9 @@ func TestForeignChangeBetweenTicks(t *testing.T) {
 		w.after(time.Second)
 		w.override(c, "f", "policy", "static:n=1")
 		w.after(time.Second)
+		if r := w.last("f"); r.Replicas != 1 {
+			t.Fatalf("no scale-down is under way: %+v", r)
+		}
 		w.platform.set(func() { f.resize(9) })
 		w.after(controller.LeaseTime / 2)
 		told := foreign(w.log.of(t, "f"))
