@@ -231,9 +231,9 @@ func TestWakeFromZero(t *testing.T) {
 	}
 	const interval, slack = time.Second, 1700 * time.Millisecond // 0.3 s on a machine of its own; this one is shared
 	for _, name := range farms {
-		until(t, patience, "the farm is at zero, and watched", func() bool {
+		until(t, patience, "the farm is at zero, and known to be quiet", func() bool {
 			r := f.lastOf(name)
-			return r != nil && r.Observation.Desired == 0 && r.Observation.Ready == 0
+			return r != nil && r.Observation.Desired == 0 && r.Observation.Ready == 0 && !r.Observation.Stale()
 		})
 		calls := len(g.of(name))
 		begun := time.Now()
