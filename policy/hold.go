@@ -11,15 +11,19 @@ const stale = "the signals are missing or too old"
 // stairs is how many past wishes peak remembers.
 const stairs = 8
 
-// stair is a wish and when it was made. Memory keeps them as wish0, at0 and on.
+// stair is a wish and when it was made. Memory keeps them as wish0, at0 and on,
+// after the name of what is held.
 type stair struct{ at, wish float64 }
 
-var stairKeys = func() (keys [stairs][2]string) {
-	for i := range keys {
-		keys[i] = [2]string{"at" + strconv.Itoa(i), "wish" + strconv.Itoa(i)}
+// keys are the names of stairs in Memory.
+type keys [stairs][2]string
+
+func keysOf(name string) (k keys) {
+	for i := range k {
+		k[i] = [2]string{name + "at" + strconv.Itoa(i), name + "wish" + strconv.Itoa(i)}
 	}
-	return keys
-}()
+	return k
+}
 
 // peak is the largest wish of the last span seconds, this one included: a law that
 // wishes for it goes up at once and down only when a whole span agreed. It is the
@@ -30,9 +34,9 @@ var stairKeys = func() (keys [stairs][2]string) {
 // newest. Where it has more than stairs steps the two nearest in height become one,
 // the higher at the later time: a count is then held longer than span, never
 // shorter.
-func peak(m Memory, now, span, wish float64) float64 {
+func (k *keys) peak(m Memory, now, span, wish float64) float64 {
 	kept := make([]stair, 0, stairs+1)
-	for _, key := range stairKeys {
+	for _, key := range k {
 		s := stair{m[key[0]], m[key[1]]}
 		if s.wish > wish && s.wish <= most && s.at <= now && s.at >= now-span {
 			kept = append(kept, s)
@@ -52,7 +56,7 @@ func peak(m Memory, now, span, wish float64) float64 {
 		kept = slices.Delete(kept, low, low+1)
 	}
 	for i, s := range kept {
-		m[stairKeys[i][0]], m[stairKeys[i][1]] = s.at, s.wish
+		m[k[i][0]], m[k[i][1]] = s.at, s.wish
 	}
 	return kept[0].wish
 }

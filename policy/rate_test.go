@@ -54,7 +54,7 @@ func TestPeak(t *testing.T) {
 					want = max(want, s.wish)
 				}
 			}
-			got := peak(m, now, 60, wish)
+			got := steadyKeys.peak(m, now, 60, wish)
 			if got < want || got > most || kinds == stairs && got != want {
 				t.Fatalf("peak %g, want %g", got, want)
 			}
@@ -64,12 +64,12 @@ func TestPeak(t *testing.T) {
 
 func TestPeakEdges(t *testing.T) {
 	m := Memory{}
-	near(t, "first", peak(m, 100, 60, 9), 9, 0)
-	near(t, "lower", peak(m, 130, 60, 4), 9, 0)
-	near(t, "at the end of the span", peak(m, 160, 60, 2), 9, 0)
-	near(t, "after it", peak(m, 161, 60, 2), 4, 0)
-	near(t, "higher at once", peak(m, 162, 60, 30), 30, 0)
+	near(t, "first", steadyKeys.peak(m, 100, 60, 9), 9, 0)
+	near(t, "lower", steadyKeys.peak(m, 130, 60, 4), 9, 0)
+	near(t, "at the end of the span", steadyKeys.peak(m, 160, 60, 2), 9, 0)
+	near(t, "after it", steadyKeys.peak(m, 161, 60, 2), 4, 0)
+	near(t, "higher at once", steadyKeys.peak(m, 162, 60, 30), 30, 0)
 	near(t, "one wish left", float64(len(m)), 2, 0)
-	near(t, "the clock went back", peak(m, 50, 60, 1), 1, 0)
-	near(t, "no span", peak(Memory{"at0": 49, "wish0": 7}, 50, 0, 1), 1, 0)
+	near(t, "the clock went back", steadyKeys.peak(m, 50, 60, 1), 1, 0)
+	near(t, "no span", steadyKeys.peak(Memory{"at0": 49, "wish0": 7}, 50, 0, 1), 1, 0)
 }

@@ -13,7 +13,7 @@ import (
 //	steady  the fewest n ≥ a + β·√a with P(wait + service ≤ deadline) ≥ goal
 //	drain   n = a + drain·q/T           where work is queued or about to be
 //	replicas = ⌈max(steady, drain)/slots⌉, at least 1; from floor to cap;
-//	           the largest wish of the last down seconds
+//	           the largest steady of the last down seconds, and drain of L + I
 //
 // Steady. The square root is the law of Halfin and Whitt: with n = a + β·√a the share
 // of tasks that wait stays the same at any size. Without a deadline that is all.
@@ -32,6 +32,10 @@ import (
 // time until then less L, but not less than L + I, since haste beyond what a decision
 // can show only overshoots. Delayed tasks count when they wait again.
 //
+// Hold. Load comes back, so what a steady load needs is held for down seconds. A
+// backlog that is gone is gone: what drains it is held only until the replicas
+// that were asked for can have worked, L + I.
+//
 // Special cases. No arrivals and no task: the farm's Min. Services longer than the
 // short window: their load is seen in the running tasks more than in λ, a is at least
 // those. S or λ unknown: the tasks that run (or the busy share, if more) are the
@@ -44,7 +48,7 @@ import (
 // formula. floor, cap and drain = 0 are there for calibration: where bursts pass
 // before a replica is ready the best rule hardly moves.
 //
-// Memory: the past wishes that peak keeps.
+// Memory: the past wishes that keys.peak keeps, of both.
 var staffing = Law{
 	Name: "staffing",
 	Doc:  "the fewest replicas with which an M/G/c queue is on time and a backlog drains",
@@ -54,7 +58,7 @@ var staffing = Law{
 		{Name: "drain", Doc: "times the slots that drain a backlog in time", Default: 1, Min: 0, Max: 10},
 		{Name: "floor", Doc: "least replicas", Default: 0, Min: 0, Max: most},
 		{Name: "cap", Doc: "most replicas; wins over floor", Default: most, Min: 0, Max: most},
-		{Name: "down", Doc: "seconds that a wish is held", Default: 60, Min: 0, Max: 3600},
+		{Name: "down", Doc: "seconds that the wish for a steady load is held", Default: 60, Min: 0, Max: 3600},
 	},
 	make: func(p Params) Policy {
 		return staff{
@@ -90,33 +94,56 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	if !lambda.Known() && tasks(o.Waiting)+tasks(o.Running) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
-	replicas, why := s.wish(o, lambda)
-	now := count(min(max(replicas, s.floor), s.cap))
+	steady, replicas, why := s.wish(o, lambda)
+	now := s.bound(replicas)
 	if now != count(replicas) {
 		why += fmt.Sprintf("; bounded to %d", now)
 	}
-	possible := now
-	if o.Max > 0 {
-		possible = min(now, o.Max) // what could not be is not held either, or a raised max would scale an idle farm up
-	}
-	held := max(now, count(peak(m, seconds(o.At), s.down, float64(possible))))
-	if held > now {
+	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
+	held := count(steadyKeys.peak(m, at, s.down, possible(o, s.bound(steady))))
+	draining := count(drainKeys.peak(m, at, soon, possible(o, now)))
+	switch {
+	case held > max(now, draining):
 		why += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
+	case draining > max(now, held):
+		why += fmt.Sprintf("; %d was wished within %s", draining, span(soon))
 	}
-	return Decision{Replicas: held, Reason: why}
+	return Decision{Replicas: max(now, held, draining), Reason: why}
 }
 
-// wish is the wish of this instant, in replicas, and why.
-func (s staff) wish(o *Observation, lambda Maybe) (replicas float64, why string) {
+var steadyKeys, drainKeys = keysOf(""), keysOf("drain")
+
+// bound is a count between floor and cap.
+func (s staff) bound(replicas float64) int { return count(min(max(replicas, s.floor), s.cap)) }
+
+// possible is what can be of a wish. What cannot is not held either, or a raised
+// max would scale an idle farm up.
+func possible(o *Observation, n int) float64 {
+	if o.Max > 0 {
+		n = min(n, o.Max)
+	}
+	return float64(n)
+}
+
+// lag is the measured start-up lag, or an interval.
+func lag(o *Observation) float64 {
+	return clip(o.StartupLag.Or(clip(o.Interval, 0, 1e9)), 0, 1e9)
+}
+
+// wish is the wish of this instant, in replicas, that for a steady load alone,
+// and why.
+func (s staff) wish(o *Observation, lambda Maybe) (level, replicas float64, why string) {
 	service := clip(float64(o.Service), 0, 1e6)
 	waiting, running := tasks(o.Waiting), tasks(o.Running)
 	switch {
 	case waiting+running == 0 && lambda == 0:
-		return float64(o.Min), fmt.Sprintf("idle: the least is %d", o.Min)
+		return float64(o.Min), float64(o.Min), fmt.Sprintf("idle: the least is %d", o.Min)
 	case service == 0:
-		return s.blind(o, "service time")
+		replicas, why = s.blind(o, "service time")
+		return replicas, replicas, why
 	case !lambda.Known():
-		return s.blind(o, "arrival rate")
+		replicas, why = s.blind(o, "arrival rate")
+		return replicas, replicas, why
 	}
 	load := s.headroom * float64(lambda) * service
 	why = fmt.Sprintf("load %s of %s/s at %s", digits(load), digits(float64(lambda)), span(service))
@@ -130,7 +157,8 @@ func (s staff) wish(o *Observation, lambda Maybe) (replicas float64, why string)
 	if drain > steady {
 		why += fmt.Sprintf("; %d to catch up with %s waiting in %s", count(drain/o.slots()), digits(waiting), span(left))
 	}
-	return max(1, math.Ceil(max(steady, drain)/o.slots()-1e-9)), why
+	whole := func(slots float64) float64 { return max(1, math.Ceil(slots/o.slots()-1e-9)) }
+	return whole(steady), whole(max(steady, drain)), why
 }
 
 // steady is the slots that keep a steady load on time, and what for.
@@ -165,8 +193,7 @@ func variation(o *Observation) float64 {
 // backlog is the slots that drain what is queued when new replicas are ready, and
 // in what time; no more than the load where nothing is queued then.
 func (s staff) backlog(o *Observation, load, service float64) (slots, left float64) {
-	interval := clip(o.Interval, 0, 1e9)
-	lag := clip(o.StartupLag.Or(interval), 0, 1e9)
+	interval, lag := clip(o.Interval, 0, 1e9), lag(o)
 	left = max(o.NextDue.Or(patience(o))-lag, lag+interval, 1e-3)
 	able := o.ready() + max(0, float64(o.Starting))/2*o.slots()
 	work := max(0, tasks(o.Waiting)*service+(load-able)*lag)

@@ -368,7 +368,7 @@ type Gauges struct {
 	Dated      bool          // some waiting task has a due
 	NextDue    time.Duration // until the first of them is due; negative when it was
 	// Of the running tasks, at most RunningScan of them:
-	RunningAge     time.Duration // mean time since they were leased
+	RunningAge     time.Duration // mean time since they were leased; of those that somebody renews
 	RunningOverdue int           // past their due
 	Window         int
 	Factor         float64 // the window's factor f
@@ -384,6 +384,11 @@ type Gauges struct {
 
 // OverdueScan bounds how many runs of waiting tasks Gauges looks at.
 const OverdueScan = 10_000
+
+// Renewed is how long a lease has left at least while its dispatcher lives and
+// renews it every RenewEvery. What has less may be a dead one's: its task does not
+// run, whatever its age.
+const Renewed = LeaseTime - RenewEvery - 2*time.Second
 
 // RunningScan bounds how many leases Gauges looks at.
 const RunningScan = 1_000

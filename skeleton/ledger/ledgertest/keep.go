@@ -60,6 +60,9 @@ var keepTests = []test{
 		g = b.gauges()
 		b.equal("overdue", []any{g.Overdue, g.RunningOverdue}, []any{0, 3})
 		b.about("age", g.RunningAge, time.Second)
+		b.advance(8 * time.Second)
+		b.equal("age of what nobody renews", b.gauges().RunningAge, time.Duration(0))
+		b.advance(-8 * time.Second)
 		b.about("oldest wait", g.OldestWait, 7*time.Second)
 		if g.OldestWait >= 11*time.Second {
 			b.Fatalf("oldest wait %s of tasks that do not wait", g.OldestWait)

@@ -180,13 +180,17 @@ func (m *model) check() {
 // checkRunning compares what is said of the running tasks, and of the next due.
 func (m *model) checkRunning(g ledger.Gauges, want *ledger.Gauges) {
 	var age time.Duration
-	running, soon := 0, 0
+	running, soon, unclear := 0, 0, false
 	for _, t := range m.ref.held() {
 		if t.state != skeleton.Leased {
 			continue
 		}
-		running++
-		age += m.ref.now - t.lease.taken
+		left := t.lease.end - m.ref.now
+		unclear = unclear || left > ledger.Renewed-slack && left < ledger.Renewed+slack
+		if left > ledger.Renewed {
+			running++
+			age += m.ref.now - t.lease.taken
+		}
 		if t.due < m.ref.now {
 			want.RunningOverdue++
 		} else if t.due < m.ref.now+slack {
@@ -196,8 +200,10 @@ func (m *model) checkRunning(g ledger.Gauges, want *ledger.Gauges) {
 	if g.RunningOverdue > want.RunningOverdue {
 		want.RunningOverdue = min(g.RunningOverdue, want.RunningOverdue+soon)
 	}
-	if running > 0 {
+	if running > 0 && !unclear {
 		m.near("age of running tasks", g.RunningAge, age/time.Duration(running))
+	}
+	if running > 0 || unclear {
 		want.RunningAge = g.RunningAge
 	}
 	first := never

@@ -126,9 +126,11 @@ func (f *farm) Gauges(ctx context.Context) (g ledger.Gauges, err error) {
 		})
 		running, age := 0, int64(0)
 		for _, m := range f.leases.list[f.leases.start:] {
-			if t := m.v; t.state == leased && t.at == m.at && running < ledger.RunningScan {
-				running++
-				age += now - t.taken
+			if t := m.v; t.state == leased && t.at == m.at {
+				if t.at > now+ledger.Renewed.Microseconds() {
+					running++
+					age += now - t.taken
+				}
 				if t.run.due > 0 && t.run.due < now {
 					g.RunningOverdue++
 				}

@@ -99,7 +99,7 @@ func (l *farm) shred(ctx context.Context, piece string) error {
 
 // Gauges implements ledger.Keeper.
 func (l *farm) Gauges(ctx context.Context) (ledger.Gauges, error) {
-	a, err := l.run(ctx, scriptGauges, ledger.OverdueScan, ledger.RunningScan).Slice()
+	a, err := l.run(ctx, scriptGauges, ledger.OverdueScan, ledger.RunningScan, ledger.Renewed.Microseconds()).Slice()
 	if err != nil {
 		return ledger.Gauges{}, check("gauges", err)
 	}

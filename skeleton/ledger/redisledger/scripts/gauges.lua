@@ -1,4 +1,5 @@
--- gauges: the farm's numbers of this instant. ARGV 2 entries to look at, 3 leases.
+-- gauges: the farm's numbers of this instant. ARGV 2 entries to look at, 3 leases,
+--         4 µs that a lease has left at least while it is renewed.
 -- returns {now, live, window, factor, oldest wait µs, overdue, counters (flat), beats (flat),
 --          first due µs or '', mean age of running tasks µs, running tasks past their due}
 local win = readwin()
@@ -12,15 +13,20 @@ load(whole)
 for i, next in ipairs(fetch(P .. 'next', whole)) do overdue = overdue + runs[whole[i]].n - (next or 0) end
 local first = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2] or ''
 
-local leases, Rs = redis.call('ZRANGE', P .. 'leases', 0, ARGV[3] - 1), {}
-for i, lease in ipairs(leases) do Rs[i] = runof(lease) end
+local leases, ends, Rs = {}, {}, {}
+local flat = redis.call('ZRANGE', P .. 'leases', 0, ARGV[3] - 1, 'WITHSCORES')
+for i = 1, #flat, 2 do
+  leases[#leases + 1], ends[#ends + 1], Rs[#Rs + 1] = flat[i], tonumber(flat[i + 1]), runof(flat[i])
+end
 load(Rs)
 local running, age, late = 0, 0, 0
 for i, lease in ipairs(leases) do
   local r = runs[Rs[i]]
   if r then -- else it is the ~, or of a cancelled task
-    running = running + 1
-    age = age + now - leaseof(lease).taken
+    if ends[i] > now + ARGV[4] then
+      running = running + 1
+      age = age + now - leaseof(lease).taken
+    end
     if r.due > 0 and r.due < now then late = late + 1 end
   end
 end
