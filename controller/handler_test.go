@@ -134,6 +134,27 @@ func TestSteps(t *testing.T) {
 	})
 }
 
+// A store that hangs holds nobody up who asks how the controller is doing.
+func TestStatusWhileRedisHangs(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 1)
+		c, stops := w.stoppable("A")
+		w.settle()
+		for _, place := range []string{"observe", "save", "receipt", "publish", "roster"} {
+			stops.stop(place)
+			w.after(15 * time.Second)
+			if s := c.Status(); time.Since(s.Updated) < 5*time.Second {
+				t.Errorf("it does not hang: %s, %+v", place, s)
+			}
+			if code, body := ask(t, c.Handler(), "GET", "/", ""); code != 200 || len(body["farms"].([]any)) != 1 {
+				t.Errorf("%d %v", code, body)
+			}
+			stops.let()
+			w.after(2 * interval)
+		}
+	})
+}
+
 // Whoever looks, and however often, disturbs nothing.
 func TestManyLook(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -98,6 +98,11 @@ func (s stopLog) Append(ctx context.Context, entries []controller.Entry) error {
 	return s.Log.Append(ctx, entries)
 }
 
+func (s stopLedgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
+	s.pass("roster")
+	return s.Store.PublishRoster(ctx, r)
+}
+
 func (s stopLedgers) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
 	s.pass("publish")
 	return s.Store.PublishWindows(ctx, farms)

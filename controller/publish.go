@@ -24,13 +24,28 @@ func (c *Controller) publish(ctx context.Context, batch []*work) error {
 	if err := c.cfg.Ledgers.PublishWindows(ctx, ours); err != nil {
 		return err
 	}
+	r, changed := c.list()
+	if !changed {
+		return nil
+	}
+	if err := c.cfg.Ledgers.PublishRoster(ctx, r); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Published = time.Now()
+	c.roster, c.published = r, r.Published
+	return nil
+}
+
+// list makes the roster, if we lead, and reports whether it has to be published.
+func (c *Controller) list() (r skeleton.Roster, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lead == 0 {
-		return nil
+		return r, false
 	}
 	now := time.Now()
-	r := skeleton.Roster{}
 	listed := map[string]bool{}
 	for name, f := range c.farms {
 		f.mu.Lock()
@@ -39,15 +54,7 @@ func (c *Controller) publish(ctx context.Context, batch []*work) error {
 		listed[name] = true
 	}
 	r.Farms = byName(append(r.Farms, missed(c.roster, c.seen, listed, now)...))
-	if sameList(r, c.roster) && now.Sub(c.published) < rosterTime {
-		return nil
-	}
-	if err := c.cfg.Ledgers.PublishRoster(ctx, r); err != nil {
-		return err
-	}
-	r.Published = now
-	c.roster, c.published = r, now
-	return nil
+	return r, !sameList(r, c.roster) || now.Sub(c.published) >= rosterTime
 }
 
 // listen subscribes to new work of the farms that have no worker ready, so that
