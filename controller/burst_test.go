@@ -3,6 +3,8 @@ package controller_test
 import (
 	"testing"
 	"time"
+
+	"farmhand/controller"
 )
 
 const interval = 2 * time.Second // of a farm that says nothing
@@ -113,5 +115,41 @@ func TestQuietFarmIsCheap(t *testing.T) {
 				t.Errorf("%d lists in 30 intervals", n)
 			}
 		})
+	})
+}
+
+// A whole run, with all that may happen in it, is told by its receipts: sound
+// replays every one as it was kept.
+func TestRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		f := w.add("f", 1, "min", "0", "max", "12", "deadline", "3s", "budget", "1", "slots", "2")
+		f.most = 9
+		c := w.start("A")
+		modes := map[controller.Mode]bool{}
+		laws := map[string]bool{}
+		for i, law := range []string{"", "reactive-maximum", "threshold:step=3", "staffing:down=10", "reactive-average", "static:n=3"} {
+			w.override(c, "f", "policy", law, "mode", []string{"", "shadow", "", "", "dry-run", "paused"}[i])
+			w.after(10 * time.Second)
+			stop := w.stream("f", 1+i%3)
+			w.after(20 * time.Second)
+			w.submit("f", 200)
+			w.after(10 * time.Second)
+			stop()
+			w.platform.set(func() { f.resize((f.Desired + i%2) % 10) })
+			w.after(20 * time.Second)
+		}
+		up, down := 0, 0
+		list := w.log.of(t, "f")
+		for _, r := range list {
+			modes[r.Mode], laws[r.Policy] = true, true
+			if r.Replicas > r.Before {
+				up++
+			} else if r.Replicas < r.Before {
+				down++
+			}
+		}
+		if len(list) < 180 || len(modes) != 4 || len(laws) != 6 || up < 3 || down < 3 || len(foreign(list)) < 3 {
+			t.Errorf("%d receipts in modes %v by %v, %d up and %d down", len(list), modes, laws, up, down)
+		}
 	})
 }
