@@ -128,7 +128,7 @@ func benchControllerCmd() *cobra.Command {
 
 func benchScaleCmd() *cobra.Command {
 	c := bench.ScaleConfig{Stack: "stack.yml", Policies: []string{"staffing:down=15", "staffing", "reactive-average"}, Statics: []int{5, 6, 7, 8, 9, 10},
-		Cycles: 4, Quiet: time.Minute, Busy: 30 * time.Second}
+		Rest: 125 * time.Second, Cycles: 4, Quiet: time.Minute, Busy: 30 * time.Second}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "scale", Short: "Policies and fixed counts side by side under an alternating load, on real processes", Args: exactly(),
@@ -150,6 +150,7 @@ func benchScaleCmd() *cobra.Command {
 	f.StringVar(&c.Prebuilt, "prebuilt", "", "folder of built functions (default: they are built)")
 	f.StringSliceVar(&c.Policies, "policy", c.Policies, "policies; the first is the one that is compared")
 	f.IntSliceVar(&c.Statics, "static", c.Statics, "fixed counts beside them")
+	f.DurationVar(&c.Rest, "rest", c.Rest, "before the load; no farm shrinks in its first two minutes")
 	f.IntVar(&c.Cycles, "cycles", c.Cycles, "of a quiet and a busy stretch")
 	f.DurationVar(&c.Quiet, "quiet", c.Quiet, "length of a quiet stretch: 5 tasks a second")
 	f.DurationVar(&c.Busy, "busy", c.Busy, "length of a busy stretch: 40 tasks a second")

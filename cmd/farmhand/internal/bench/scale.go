@@ -27,6 +27,7 @@ type ScaleConfig struct {
 	Prebuilt string
 	Policies []string      // specifications; each runs a farm of its own, all at the same time
 	Statics  []int         // fixed counts beside them
+	Rest     time.Duration // before the load
 	Cycles   int           // of a quiet and a busy stretch
 	Quiet    time.Duration // 5 tasks a second
 	Busy     time.Duration // 40 tasks a second
@@ -77,6 +78,14 @@ func Scale(ctx context.Context, c ScaleConfig) (_ *Report, rows []ScaleRow, err 
 	}
 	if err := g.known(ctx, len(specs)); err != nil {
 		return nil, nil, err
+	}
+	// The guard lets no farm shrink before one long window of data: two minutes of
+	// nothing, as a farm has them in production long before.
+	c.Log("%s of rest first", c.Rest)
+	select {
+	case <-time.After(c.Rest):
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
 	}
 	work := g.work(c)
 	c.Log("%d tasks in %s to each of %d farms", len(work), work[len(work)-1].at.Round(time.Second), len(specs))
