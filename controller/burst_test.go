@@ -92,7 +92,7 @@ func TestReadyIsPublishedWithinASecond(t *testing.T) {
 		w.start("A")
 		w.after(50 * time.Second)
 		ready := w.platform.made()[0].at.Add(f.startup)
-		for _, p := range w.ledgers.windows {
+		for _, p := range w.ledgers.published() {
 			if p.Ready == 3 {
 				within(t, "the count of ready replicas was published", p.at.Sub(ready), 500*time.Millisecond, 510*time.Millisecond)
 				return
@@ -108,13 +108,11 @@ func TestQuietFarmIsCheap(t *testing.T) {
 		w.add("f", 1)
 		w.start("A")
 		w.after(time.Minute)
-		w.platform.set(func() { w.platform.lists = 0 })
+		w.platform.listed()
 		w.after(time.Minute)
-		w.platform.set(func() {
-			if n := w.platform.lists; n < 30 || n > 33 {
-				t.Errorf("%d lists in 30 intervals", n)
-			}
-		})
+		if n := w.platform.listed(); n < 30 || n > 33 {
+			t.Errorf("%d lists in 30 intervals", n)
+		}
 	})
 }
 

@@ -32,13 +32,27 @@ type keeper struct {
 	err     error
 	saveErr error
 	refused int    // saves
-	between func() // runs before an Override
+	between func() // runs before the next Override
 }
 
 func (k *keeper) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change()
+}
+
+// peek is what is kept of a farm.
+func (k *keeper) peek(farm string) kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return *k.of(farm)
+}
+
+// refusals are the saves that were refused.
+func (k *keeper) refusals() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused
 }
 
 func (k *keeper) of(farm string) *kept {
@@ -104,8 +118,12 @@ func (k *keeper) Save(_ context.Context, saves []controller.Save) ([]bool, error
 }
 
 func (k *keeper) Override(_ context.Context, farm string, old, new []byte) (bool, error) {
-	if k.between != nil {
-		k.between()
+	k.mu.Lock()
+	between := k.between
+	k.between = nil
+	k.mu.Unlock()
+	if between != nil {
+		between()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -120,6 +120,13 @@ func (l *ledgers) Roster(ctx context.Context) (skeleton.Roster, error) {
 	return r, cmp.Or(l.away(), err)
 }
 
+// lists is how many rosters were published.
+func (l *ledgers) lists() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rosters
+}
+
 func (l *ledgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

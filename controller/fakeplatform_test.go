@@ -107,6 +107,24 @@ func (p *platform) made() []call {
 	return calls
 }
 
+// listed is how many lists were asked for since the last time.
+func (p *platform) listed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.lists
+	p.lists = 0
+	return n
+}
+
+// asked is how many questions for usage came since the last time.
+func (p *platform) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.usages
+	p.usages = 0
+	return n
+}
+
 func (p *platform) Workers(ctx context.Context) (workers []controller.Worker, err error) {
 	p.mu.Lock()
 	p.lists++

@@ -94,8 +94,8 @@ func TestSchedule(t *testing.T) {
 		for range 10 { // it cannot be made to work more by asking more
 			serve(httptest.NewRequest("POST", "/", nil))
 		}
-		if w.platform.lists != 1 {
-			t.Errorf("%d lists", w.platform.lists)
+		if n := w.platform.listed(); n != 1 {
+			t.Errorf("%d lists", n)
 		}
 		token := httptest.NewRequest("POST", "/", nil)
 		token.Header.Set("Authorization", "Bearer x")

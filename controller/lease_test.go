@@ -1,125 +1,14 @@
 package controller_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"farmhand/controller"
-	"farmhand/skeleton"
-	"farmhand/skeleton/ledger"
-	"farmhand/skeleton/signal"
 )
-
-// stops are places where a controller is stopped as by SIGSTOP: it stands there
-// whatever its context says.
-type stops struct {
-	mu sync.Mutex
-	at map[string]chan struct{}
-}
-
-func (s *stops) stop(places ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at = map[string]chan struct{}{}
-	for _, p := range places {
-		s.at[p] = make(chan struct{})
-	}
-}
-
-// let lets it go on.
-func (s *stops) let() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.at {
-		close(c)
-	}
-	s.at = nil
-}
-
-func (s *stops) pass(place string) {
-	s.mu.Lock()
-	c := s.at[place]
-	s.mu.Unlock()
-	if c != nil {
-		<-c
-	}
-}
-
-type (
-	stopPlatform struct {
-		controller.Platform
-		*stops
-	}
-	stopSignals struct {
-		controller.Signals
-		*stops
-	}
-	stopKeeper struct {
-		controller.Keeper
-		*stops
-	}
-	stopLog struct {
-		controller.Log
-		*stops
-	}
-	stopLedgers struct {
-		ledger.Store
-		*stops
-	}
-)
-
-func (s stopPlatform) Workers(ctx context.Context) ([]controller.Worker, error) {
-	s.pass("list")
-	return s.Platform.Workers(ctx)
-}
-
-func (s stopPlatform) Scale(ctx context.Context, name string, n int) error {
-	s.pass("call")
-	return s.Platform.Scale(ctx, name, n)
-}
-
-func (s stopSignals) Read(ctx context.Context, since map[string]int64) (map[string]signal.Reading, error) {
-	s.pass("observe")
-	return s.Signals.Read(ctx, since)
-}
-
-func (s stopKeeper) Save(ctx context.Context, saves []controller.Save) ([]bool, error) {
-	s.pass("save")
-	return s.Keeper.Save(ctx, saves)
-}
-
-func (s stopLog) Append(ctx context.Context, entries []controller.Entry) error {
-	s.pass("receipt")
-	return s.Log.Append(ctx, entries)
-}
-
-func (s stopLedgers) PublishRoster(ctx context.Context, r skeleton.Roster) error {
-	s.pass("roster")
-	return s.Store.PublishRoster(ctx, r)
-}
-
-func (s stopLedgers) PublishWindows(ctx context.Context, farms []skeleton.Farm) error {
-	s.pass("publish")
-	return s.Store.PublishWindows(ctx, farms)
-}
-
-// stoppable makes a controller that can be stopped in the middle.
-func (w *world) stoppable(owner string) (*controller.Controller, *stops) {
-	s := &stops{}
-	cfg := w.config(owner)
-	cfg.Platform, cfg.Signals, cfg.Keeper = stopPlatform{cfg.Platform, s}, stopSignals{cfg.Signals, s}, stopKeeper{cfg.Keeper, s}
-	cfg.Receipts, cfg.Ledgers = stopLog{cfg.Receipts, s}, stopLedgers{cfg.Ledgers, s}
-	c := w.create(cfg)
-	w.t.Cleanup(s.let)
-	c.Start()
-	w.after(10 * time.Millisecond)
-	return c, s
-}
 
 // owners are who decided for a farm, in order.
 func (w *world) owners(farm string) (list []string) {
@@ -157,7 +46,7 @@ func TestStoppedController(t *testing.T) {
 				w.after(interval)
 				w.platform.made()
 				w.ledgers.published()
-				state := w.keeper.by["f"].fence
+				fence := w.keeper.peek("f").fence
 
 				stops.let()
 				w.after(time.Minute)
@@ -169,7 +58,7 @@ func TestStoppedController(t *testing.T) {
 						t.Errorf("a window of %d by who has no lease", p.Target)
 					}
 				}
-				if w.keeper.by["f"].fence != state {
+				if w.keeper.peek("f").fence != fence {
 					t.Error("the lease moved back")
 				}
 				if got := w.owners("f"); !slices.Equal(got, []string{"A", "B"}) {
@@ -178,7 +67,7 @@ func TestStoppedController(t *testing.T) {
 				if va, vb := farm(t, a, "f"), farm(t, b, "f"); va.Owner != "B" || va.Last.At != vb.Last.At {
 					t.Errorf("shown by A: %+v, by B: %+v", va.Last, vb.Last)
 				}
-				if name == "save" && w.keeper.refused == 0 {
+				if name == "save" && w.keeper.refusals() == 0 {
 					t.Error("the first one's state was not refused")
 				}
 			})
@@ -232,8 +121,8 @@ func TestRefusedSave(t *testing.T) {
 		if list := w.ledgers.published(); len(list) > 0 {
 			t.Errorf("windows %+v", list)
 		}
-		if w.keeper.refused != 1 || w.keeper.of("f").state != nil {
-			t.Errorf("%d saves were refused", w.keeper.refused)
+		if n := w.keeper.refusals(); n != 1 || w.keeper.peek("f").state != nil {
+			t.Errorf("%d saves were refused", n)
 		}
 	})
 }
@@ -274,8 +163,8 @@ func TestTwoControllers(t *testing.T) {
 				t.Errorf("shown by A: %+v, by B: %+v", va, vb)
 			}
 		}
-		if n := own.rosters; n > 0 || w.ledgers.rosters < 3 {
-			t.Errorf("%d rosters by A and %d by B", w.ledgers.rosters, n)
+		if na, nb := w.ledgers.lists(), own.lists(); na < 3 || nb > 0 {
+			t.Errorf("%d rosters by A and %d by B", na, nb)
 		}
 		w.after(20 * time.Second)
 		if got := w.owners("rare"); len(got) != 1 {

@@ -92,13 +92,14 @@ func TestUsage(t *testing.T) {
 		if o := observed(); o.CPU != 2 {
 			t.Errorf("CPU %g", o.CPU)
 		}
-		w.platform.set(func() { w.platform.usageHangs = true; w.platform.usages = 0 })
+		w.platform.set(func() { w.platform.usageHangs = true })
+		w.platform.asked()
 		before := len(w.log.of(t, "f"))
 		if o := observed(); o.CPU.Known() {
 			t.Errorf("CPU %g", o.CPU)
 		}
-		if n := len(w.log.of(t, "f")) - before; n < 5 || w.platform.usages > 2 {
-			t.Errorf("%d ticks beside %d questions that hang", n, w.platform.usages)
+		if n, asked := len(w.log.of(t, "f"))-before, w.platform.asked(); n < 5 || asked > 2 {
+			t.Errorf("%d ticks beside %d questions that hang", n, asked)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestPatchRefused(t *testing.T) {
 		w.add("f", 1, "timeout", "20s", "max", "8", "budget", "much").Env = map[string]string{"exec_timeout": "30s"}
 		c := w.start("A")
 		w.override(c, "f", "target", "0.8")
-		before := w.keeper.of("f").overrides
+		before := w.keeper.peek("f").overrides
 		for body, field := range map[string]string{
 			`{"target": "0.7", "slots": "none"}`:              "slots",
 			`{"target": "0.7", "slots": 0}`:                   "slots",
@@ -81,7 +81,7 @@ func TestPatchRefused(t *testing.T) {
 			if code != 422 || answer["field"] != field || answer["detail"] == "" {
 				t.Errorf("%.60s: %d %v", body, code, answer)
 			}
-			if now := w.keeper.of("f").overrides; !bytes.Equal(now, before) {
+			if now := w.keeper.peek("f").overrides; !bytes.Equal(now, before) {
 				t.Fatalf("%.60s changed %s to %s", body, before, now)
 			}
 		}
@@ -102,10 +102,9 @@ func TestPatchesAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 1)
 		a, b := w.start("A"), w.start("B")
-		w.keeper.between = func() {
-			w.keeper.between = nil
-			w.override(b, "f", "slots", "3")
-		}
+		w.keeper.set(func() {
+			w.keeper.between = func() { w.override(b, "f", "slots", "3") }
+		})
 		w.override(a, "f", "target", "0.8")
 		w.after(interval + 100*time.Millisecond)
 		if o := w.last("f").Observation; o.Slots != 3 || o.Target != 0.8 {
@@ -145,7 +144,7 @@ func TestPaused(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		w.override(c, "f", "target", "0.9")
-		if raw := w.keeper.of("f").overrides; bytes.Contains(raw, []byte("paused")) {
+		if raw := w.keeper.peek("f").overrides; bytes.Contains(raw, []byte("paused")) {
 			t.Errorf("what is over is kept: %s", raw)
 		}
 	})

@@ -60,13 +60,11 @@ func TestEmptyPlatform(t *testing.T) {
 		if s := c.Status(); s.Error != "" || len(w.roster().Farms) > 0 {
 			t.Errorf("%+v", s)
 		}
-		w.platform.set(func() { w.platform.lists = 0 })
+		w.platform.listed()
 		w.after(time.Minute)
-		w.platform.set(func() {
-			if n := w.platform.lists; n < 25 || n > 65 {
-				t.Errorf("%d lists a minute", n)
-			}
-		})
+		if n := w.platform.listed(); n < 25 || n > 65 {
+			t.Errorf("%d lists a minute", n)
+		}
 		w.add("f", 1)
 		w.after(2100 * time.Millisecond)
 		if len(w.roster().Farms) != 1 {
