@@ -29,6 +29,8 @@ var rules = []rule{
 		forbidden: []string{"net", "os", "farmhand/skeleton/ledger"}},
 	{room: "skeleton/signal", why: "signals are pure: the simulator feeds the same series",
 		forbidden: []string{"github.com/redis/go-redis/v9", "net/http"}, exempt: []string{"farmhand/skeleton/signal/redissignal"}},
+	{room: "skeleton/stream", why: "the stream reaches the broker through interfaces only",
+		forbidden: []string{"github.com/nats-io", "github.com/redis/go-redis/v9"}, exempt: []string{"farmhand/skeleton/stream/natsstream"}},
 	{room: "policy", why: "a policy sees an observation and nothing else",
 		forbidden: []string{"farmhand/skeleton", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/telemetry", "net/http"}},
 	{room: "controller", why: "the loop reaches Redis and the platform through interfaces only",
