@@ -122,6 +122,7 @@ func TestRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		f := w.add("f", 1, "min", "0", "max", "12", "deadline", "3s", "budget", "1", "slots", "2")
 		f.most = 9
+		w.set(func() { w.pace = 200 * time.Millisecond })
 		c := w.start("A")
 		modes := map[controller.Mode]bool{}
 		laws := map[string]bool{}
