@@ -29,7 +29,7 @@ func (w *work) plan() {
 		default:
 			s.Lower.To = r.Replicas
 		}
-		s.assess(r, f.worker.Ready, r.Acted)
+		s.assess(r, desired, f.worker.Ready)
 	}
 	failed := f.acted != nil && f.acted.Error != "" // it is tried again at the next tick
 	if l := s.Lower; l != nil && !f.call && !failed && f.eff.Mode.Acts() {
@@ -85,12 +85,13 @@ func (c *Controller) scale(f *farm, n int, now time.Time) {
 		f.look = f.called
 		if err != nil {
 			a.Error = err.Error()
+			f.state.Failed = a.Error
 			c.cfg.Log.Warn("a scale call failed", "farm", f.name, "from", before, "to", n, "error", err)
 			return
 		}
 		f.worker.Desired, f.worker.Ready = a.ReadBack, ready
 		f.state.Left = &a.ReadBack
-		f.state.Lower = nil
+		f.state.Lower, f.state.Failed = nil, ""
 		if a.ReadBack != n && len(f.state.recent(now)) == 0 { // else it is the other scaler's doing
 			f.state.learn(n, a.ReadBack, now)
 		}

@@ -38,14 +38,17 @@ func (s *state) set(kind string, now time.Time, status bool, reason string) {
 }
 
 // assess sets all conditions after a decision.
-func (s *state) assess(r *Receipt, ready int, call *Acted) {
+func (s *state) assess(r *Receipt, desired, ready int) {
 	now := r.At
+	if r.Replicas == desired { // there is nothing to call
+		s.Failed = ""
+	}
 	ill := ""
 	switch {
 	case r.Observation.Stale():
 		ill = "the signals are missing or too old"
-	case call != nil && call.Error != "":
-		ill = "the last scale call failed: " + call.Error
+	case s.Failed != "":
+		ill = "the last scale call failed: " + s.Failed
 	case len(s.recent(now)) >= foreignMany:
 		ill = "somebody else scales this function too (com.openfaas.scale.factor: \"0\" keeps the gateway's own scaler away)"
 	case r.Outcome.Alarm:
@@ -60,7 +63,7 @@ func (s *state) assess(r *Receipt, ready int, call *Acted) {
 	if r.Capacity != nil {
 		limits = append(limits, "capacity: all farms share it")
 	}
-	if c := s.Clamp; c != nil && (c.Max > 0 && r.Replicas == c.Max || c.Min > 0 && r.Replicas == c.Min) {
+	if s.Most.holds(now) && r.Replicas == s.Most.N || s.Least.holds(now) && r.Replicas == s.Least.N {
 		limits = append(limits, "the platform keeps to bounds of its own")
 	}
 	s.set(Limited, now, len(limits) > 0, strings.Join(limits, "; "))

@@ -28,7 +28,9 @@ type state struct {
 	Left    *int        `json:"left,omitempty"`    // read back after the last call
 	Asked   *int        `json:"asked,omitempty"`   // by a call that may have been made
 	Lower   *lower      `json:"lower,omitempty"`   // a scale-down under way
-	Clamp   *clamp      `json:"clamp,omitempty"`   // what the platform makes of what it is asked
+	Least   *clamp      `json:"least,omitempty"`   // what the platform makes of less
+	Most    *clamp      `json:"most,omitempty"`    // and of more
+	Failed  string      `json:"failed,omitempty"`  // why the last scale call failed; "" = it did not
 	Foreign []time.Time `json:"foreign,omitempty"` // changes by somebody else, of the last minutes
 
 	Conditions map[string]Condition `json:"conditions,omitempty"`
@@ -42,10 +44,22 @@ type lower struct {
 }
 
 // clamp is a bound that the platform was seen to keep: plain OpenFaaS keeps 1…5.
+// It counts once it was seen twice: what came of one call may be somebody else's.
 type clamp struct {
-	Min   int       `json:"min,omitempty"`
-	Max   int       `json:"max,omitempty"` // 0 = none
-	Until time.Time `json:"until"`         // it is tried again after that
+	N     int       `json:"n"`
+	Seen  int       `json:"seen"`
+	Until time.Time `json:"until"` // it is tried again after that
+}
+
+func (c *clamp) holds(now time.Time) bool { return c != nil && c.Seen > 1 && !now.After(c.Until) }
+
+// see notes that a call came to n.
+func (c *clamp) see(n int, now time.Time) *clamp {
+	seen := 1
+	if c != nil && c.N == n {
+		seen = c.Seen + 1
+	}
+	return &clamp{N: n, Seen: seen, Until: now.Add(clampFor)}
 }
 
 const (
@@ -84,8 +98,11 @@ func (s *state) foreign(desired int, now time.Time) *Foreign {
 	}
 	from := *s.Left
 	s.Left = &desired
-	if c := s.Clamp; c != nil && (c.Max > 0 && desired > c.Max || desired < c.Min) {
-		s.Clamp = nil // the platform goes there after all
+	if s.Most != nil && desired > s.Most.N { // the platform goes there after all
+		s.Most = nil
+	}
+	if s.Least != nil && desired < s.Least.N {
+		s.Least = nil
 	}
 	if s.Asked != nil && *s.Asked == desired {
 		return nil // our own call, whose end was not seen
@@ -107,26 +124,22 @@ func (s *state) recent(now time.Time) []time.Time {
 }
 
 // bounds narrows a farm's own bounds to those that the platform keeps.
-func (s *state) bounds(min, max int, now time.Time) (int, int) {
-	if s.Clamp == nil || now.After(s.Clamp.Until) {
-		s.Clamp = nil
-		return min, max
+func (s *state) bounds(least, most int, now time.Time) (int, int) {
+	if s.Most.holds(now) && (most == 0 || s.Most.N < most) {
+		most = s.Most.N
 	}
-	if s.Clamp.Max > 0 && (max == 0 || s.Clamp.Max < max) {
-		max = s.Clamp.Max
+	if s.Least.holds(now) {
+		least = max(least, s.Least.N)
 	}
-	if s.Clamp.Min > min {
-		min = s.Clamp.Min
-	}
-	return min, max
+	return least, most
 }
 
 // learn takes over what the platform made of a call.
 func (s *state) learn(asked, got int, now time.Time) {
 	switch {
 	case got < asked:
-		s.Clamp = &clamp{Max: got, Until: now.Add(clampFor)}
+		s.Most = s.Most.see(got, now)
 	case got > asked:
-		s.Clamp = &clamp{Min: got, Until: now.Add(clampFor)}
+		s.Least = s.Least.see(got, now)
 	}
 }

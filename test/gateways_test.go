@@ -28,9 +28,16 @@ func TestClampingGateway(t *testing.T) {
 	f.begun()
 	bound := func(got int, beyond func(to int) bool) {
 		t.Helper()
-		until(t, patience, fmt.Sprintf("a receipt reads back %d instead of what was asked for", got), func() bool {
+		var first *controller.Acted
+		until(t, patience, fmt.Sprintf("two calls come to %d instead of what was asked for", got), func() bool {
 			r := f.last()
-			return r != nil && r.Acted != nil && r.Acted.Error == "" && r.Acted.ReadBack == got && beyond(r.Acted.To)
+			if r == nil || r.Acted == nil || r.Acted.Error != "" || r.Acted.ReadBack != got || !beyond(r.Acted.To) {
+				return false
+			}
+			if first == nil {
+				first = r.Acted
+			}
+			return !r.Acted.At.Equal(first.At)
 		})
 		calls := len(g.of("worker"))
 		for _, r := range f.more(8, "", nil) {
