@@ -2,7 +2,8 @@
 // workers; docs/api.md describes its HTTP API.
 //
 // Environment: farmhand_redis_url, farmhand_gateway_url, and config below.
-// Secrets: farmhand-token; farmhand-redis and farmhand-callback (optional).
+// Secrets: farmhand-token; farmhand-redis, farmhand-callback and farmhand-nats
+// (optional).
 package main
 
 import (
@@ -46,6 +47,7 @@ type config struct {
 	Memory     int           `env:"farmhand_memory"`                          // bytes of submissions and results in work
 	Missing    time.Duration `env:"farmhand_missing"`                         // until a worker that is gone counts as deleted
 	Callbacks  []string      `env:"farmhand_callback_allow" envSeparator:","` // hosts, *.domains or URL prefixes
+	Stream     streamConfig
 }
 
 func main() { fn.Main("dispatcher", build) }
@@ -73,12 +75,13 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{
 		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
+	name := owner()
 	recorder := signal.NewRecorder(time.Now)
 	d, err := dispatch.Start(dispatch.Config{
 		Observer:   recorder,
 		Store:      store,
 		Caller:     &caller{invoker: invoker, limit: cfg.MaxResult},
-		Owner:      owner(),
+		Owner:      name,
 		Running:    cfg.Running,
 		Bytes:      cfg.Bytes,
 		TimeToLive: cfg.TimeToLive,
@@ -95,6 +98,10 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	nats, err := startStream(cfg.Stream, name, cfg.MaxBody, store, log)
+	if err != nil {
+		return nil, err
+	}
 	api := jobapi.New(jobapi.Config{
 		Store: store, MaxBody: cfg.MaxBody, MaxWait: cfg.MaxWait, Missing: cfg.Missing, Memory: cfg.Memory, Callback: callbacks.Check, Log: log,
 		Running: func(farm string) []jobapi.Running { return running(d, farm) },
@@ -108,7 +115,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 			api.Close()
 		},
 		Stop: func(ctx context.Context) error {
-			err := errors.Join(d.Stop(ctx), flusher.Stop(ctx))
+			err := errors.Join(nats.stop(ctx), d.Stop(ctx), flusher.Stop(ctx))
 			store.Close()
 			invoker.CloseIdle()
 			return errors.Join(err, rdb.Close())

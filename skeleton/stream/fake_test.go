@@ -36,7 +36,9 @@ type channel struct {
 	subs  []*func(stream.Message)
 }
 
-func newBroker() *broker { return &broker{channels: map[string]*channel{}, changed: make(chan struct{})} }
+func newBroker() *broker {
+	return &broker{channels: map[string]*channel{}, changed: make(chan struct{})}
+}
 
 func (b *broker) channel(name string) *channel {
 	c := b.channels[name]
