@@ -10,8 +10,9 @@ import (
 )
 
 // While the broker is away calls are refused; then everything goes on by itself.
+// What the broker sends before the worker is back, it sends again after ack_wait.
 func TestAsyncBrokerAway(t *testing.T) {
-	b, r := start(t, allowLocal), newReceiver(t)
+	b, r := start(t, allowLocal, func(c *platformConfig) { c.AckWait = time.Second }), newReceiver(t)
 	b.deploy(function("echo"))
 	b.StopBroker()
 	if a := b.queue("echo", ""); a.status != 500 || !strings.HasPrefix(a.body, "Error queuing request: ") {
@@ -82,6 +83,30 @@ func TestAsyncStop(t *testing.T) {
 	if c := receive(t, "the second is told", r.got); c.header.Get("X-Call-Id") != second {
 		t.Errorf("%+v", c)
 	}
+}
+
+// The broker tells what waits: nothing, before anything was published and when all
+// was made; else each call that nobody got, or that was not finished.
+func TestAsyncWaiting(t *testing.T) {
+	b, g, r := start(t, allowLocal, func(c *platformConfig) { c.CE = true }), newGate(t), newReceiver(t)
+	b.deploy(function("echo"))
+	waits := func(want int) {
+		t.Helper()
+		if calls, bytes, err := b.WaitingAtBroker(); err != nil || calls != want || (bytes > 0) != (want > 0) {
+			t.Errorf("%d calls, %d bytes, %v; want %d calls", calls, bytes, err, want)
+		}
+	}
+	waits(0)
+	for range 3 {
+		b.accepted("echo/"+g.path(), "", "X-Callback-Url", r.url)
+	}
+	g.begun(1)
+	waits(3)
+	g.open()
+	for range 3 {
+		receive(t, "all are told", r.got)
+	}
+	until(t, "nothing waits", func() bool { calls, _, err := b.WaitingAtBroker(); return calls == 0 && err == nil })
 }
 
 // A write of the broker that was cut off costs nothing that was acknowledged
