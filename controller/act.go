@@ -26,16 +26,20 @@ func (w *work) plan() {
 			}
 		case s.Lower == nil:
 			s.Lower = &lower{To: r.Replicas, Since: w.now}
+		case r.Replicas < s.Lower.To: // the window goes first for what is more, too
+			s.Lower = &lower{To: r.Replicas, Since: w.now}
 		default:
 			s.Lower.To = r.Replicas
 		}
-		s.assess(r, desired, f.worker.Ready)
+		s.assess(r, desired, f.worker.Ready, f.blocked)
 	}
 	failed := f.acted != nil && f.acted.Error != "" // it is tried again at the next tick
 	if l := s.Lower; l != nil && !f.call && !failed && f.eff.Mode.Acts() {
-		fits := w.live >= 0 && w.live <= l.To*f.eff.Slots
+		// The gauges were read before this pulse publishes the window: where work
+		// waits, it may be taken by the old one until then.
+		fits := w.live <= l.To*f.eff.Slots && (w.now.After(l.Since) || w.gauges != nil && w.gauges.Waiting == 0)
 		waited := w.now.Sub(l.Since) // by a clock that may be set
-		if fits || waited < 0 || waited >= f.eff.Interval*9/10 {
+		if w.live >= 0 && w.heard && (fits || waited < 0 || waited >= f.eff.Interval*9/10) {
 			w.call = &l.To
 		}
 	}
@@ -43,6 +47,7 @@ func (w *work) plan() {
 		n := *w.call
 		w.call, s.Asked, w.dirty = &n, &n, true
 	}
+	w.dirty = w.dirty || f.unsaved
 	if s.Lower != nil || f.call || w.call != nil || f.worker.Ready != s.wanted(desired) {
 		f.look = time.Now().Add(min(lookTime, f.eff.Interval))
 	}
@@ -60,7 +65,7 @@ func (c *Controller) scale(f *farm, n int, now time.Time) {
 		return
 	}
 	f.call = true
-	before, until := f.worker.Desired, f.until
+	before, until, fence := f.worker.Desired, f.until, f.fence
 	f.mu.Unlock()
 	c.done.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, CallTimeout)
@@ -80,9 +85,12 @@ func (c *Controller) scale(f *farm, n int, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		defer c.poke()
-		f.call, f.acted = false, a
+		f.call = false
 		f.called = time.Now()
-		f.look = f.called
+		if f.fence != fence { // another controller had the farm meanwhile: its state is not that of the call
+			return
+		}
+		f.acted, f.unsaved, f.look = a, true, f.called
 		if err != nil {
 			a.Error = err.Error()
 			f.state.Failed = a.Error

@@ -38,7 +38,7 @@ func (s *state) set(kind string, now time.Time, status bool, reason string) {
 }
 
 // assess sets all conditions after a decision.
-func (s *state) assess(r *Receipt, desired, ready int) {
+func (s *state) assess(r *Receipt, desired, ready int, blocked string) {
 	now := r.At
 	if r.Replicas == desired { // there is nothing to call
 		s.Failed = ""
@@ -47,6 +47,8 @@ func (s *state) assess(r *Receipt, desired, ready int) {
 	switch {
 	case r.Observation.Stale():
 		ill = "the signals are missing or too old"
+	case blocked != "":
+		ill = blocked + ": no task is handed out until then"
 	case s.Failed != "":
 		ill = "the last scale call failed: " + s.Failed
 	case len(s.recent(now)) >= foreignMany:

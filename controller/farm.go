@@ -33,8 +33,11 @@ type farm struct {
 	call    bool      // a scale call is under way
 	called  time.Time // when the last one ended
 	acted   *Acted    // the call that ended since the last receipt
+	want    int       // what it wanted at the last decision, before the capacity cut it
+	unsaved bool      // what a call came to is not saved yet
 	usage   Usage
 	usedOK  bool
+	blocked string    // why the ledger hands nothing out; "" = it does
 	used    time.Time // when usage was asked for last
 	last    *Receipt
 	served  signal.Hist // service times since the last receipt
@@ -50,6 +53,9 @@ func (f *farm) observe(now time.Time, g *ledger.Gauges, r *signal.Reading) polic
 	o.Min, o.Max = f.state.bounds(e.Min, e.Max, now)
 	if g != nil {
 		signal.Gauge(&o, g)
+		if f.blocked = g.Blocked; f.blocked != "" { // nothing is handed out: more workers would only be idle
+			o.Waiting, o.OldestWait, o.NextDue = 0, 0, policy.Unknown
+		}
 		if slots := f.worker.Ready * e.Slots; slots > 0 {
 			o.Busy = policy.Maybe(min(1, float64(g.Leased)/float64(slots)))
 		}

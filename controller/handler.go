@@ -1,11 +1,13 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"farmhand/internal/problem"
@@ -53,14 +55,26 @@ func (c *Controller) Guard(protect func(http.Handler) http.Handler) http.Handler
 			protected.ServeHTTP(w, r)
 			return
 		}
-		if time.Since(c.Status().Updated) >= lookTime { // else it has just been done
-			if err := c.Step(r.Context()); err != nil {
+		if c.mayStep() { // else it has just been done, or tried
+			if err := c.Step(context.WithoutCancel(r.Context())); err != nil {
 				c.unavailable(w, err)
 				return
 			}
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+// mayStep reports whether the last pulse began long enough ago for a stranger to
+// ask for another one, and counts this as one.
+func (c *Controller) mayStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.lastTry) < lookTime {
+		return false
+	}
+	c.lastTry = time.Now()
+	return true
 }
 
 // find returns the farm that the query names, or answers that there is none.
@@ -134,7 +148,7 @@ func (c *Controller) unavailable(w http.ResponseWriter, err error) {
 
 // post takes one step.
 func (c *Controller) post(w http.ResponseWriter, r *http.Request) {
-	if err := c.Step(r.Context()); err != nil {
+	if err := c.Step(context.WithoutCancel(r.Context())); err != nil { // a client that goes leaves nothing half done
 		c.unavailable(w, err)
 		return
 	}
@@ -157,6 +171,10 @@ func decodePatch(body interface{ Read([]byte) (int, error) }) (changes map[strin
 	}
 	changes = map[string]*string{}
 	for name, v := range raw {
+		name = strings.TrimPrefix(name, "farmhand.")
+		if _, twice := changes[name]; twice {
+			return nil, 0, bad(name, "send each setting once")
+		}
 		switch v := v.(type) {
 		case nil:
 			changes[name] = nil

@@ -24,6 +24,7 @@ const (
 	wakeGap    = 250 * time.Millisecond // between ticks of a farm that is woken
 	usageTime  = 10 * time.Second       // between questions for a farm's usage
 	rosterTime = 10 * time.Second       // the list is published that often even if nothing changed
+	noteTime   = 2 * time.Second        // to keep receipts at most
 	pulseTime  = 10 * time.Second       // a pulse at most
 )
 
@@ -60,6 +61,7 @@ type Controller struct {
 	seen      map[string]time.Time // since when listed farms are missing; guarded by mu
 	lead      int64                // fence of the roster's lease; guarded by mu
 	leadUntil time.Time            // guarded by mu
+	lastTry   time.Time            // of a pulse; guarded by mu
 	lastOK    time.Time            // guarded by mu
 	lastErr   error                // guarded by mu
 }
@@ -100,10 +102,8 @@ func (c *Controller) Start() {
 			if wait <= 0 {
 				if _, err := c.pulse(c.ctx, false); err != nil && c.ctx.Err() == nil {
 					c.cfg.Log.Warn("nothing could be decided; all stays as it is", "error", err)
-					wait = retryTime
-				} else {
-					wait = c.wait(time.Now())
 				}
+				wait = c.wait(time.Now())
 			}
 			timer.Reset(max(wait, time.Millisecond))
 		}
@@ -173,6 +173,9 @@ func (c *Controller) poke() {
 func (c *Controller) wait(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.lastErr != nil { // nothing that happens meanwhile makes it try sooner
+		return c.lastTry.Add(retryTime).Sub(now)
+	}
 	if c.lastOK.IsZero() {
 		return 0
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -48,7 +49,9 @@ func (c *Controller) Override(ctx context.Context, name string, changes map[stri
 		}
 		var raw []byte
 		if len(next) > 0 {
-			raw = encode(next)
+			if raw, err = json.Marshal(next); err != nil {
+				return err
+			}
 		}
 		if done, err := c.cfg.Keeper.Override(ctx, name, kept.Overrides, raw); err != nil || done {
 			c.touch(f)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -16,12 +17,22 @@ func (c *Controller) publish(ctx context.Context, batch []*work) error {
 	var ours []skeleton.Farm
 	for _, w := range batch {
 		w.mu.Lock()
-		if w.fence > 0 {
+		if w.fence > 0 && time.Now().Before(w.until) { // else it may be another's by now
 			ours = append(ours, w.entry())
 		}
 		w.mu.Unlock()
 	}
-	if err := c.cfg.Ledgers.PublishWindows(ctx, ours); err != nil {
+	switch err := c.cfg.Ledgers.PublishWindows(ctx, ours); {
+	case errors.Is(err, ledger.ErrSome): // nobody shrinks before the window does
+		c.cfg.Log.Warn("windows could not be published", "error", err)
+		for _, w := range batch {
+			w.mu.Lock()
+			if w.call != nil && *w.call < w.worker.Desired {
+				w.call = nil
+			}
+			w.mu.Unlock()
+		}
+	case err != nil:
 		return err
 	}
 	r, changed := c.list()
@@ -42,7 +53,7 @@ func (c *Controller) publish(ctx context.Context, batch []*work) error {
 func (c *Controller) list() (r skeleton.Roster, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lead == 0 {
+	if c.lead == 0 || time.Now().After(c.leadUntil) {
 		return r, false
 	}
 	now := time.Now()

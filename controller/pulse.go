@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,14 +13,17 @@ import (
 // work is one farm in a pulse.
 type work struct {
 	*farm
-	tick   bool // decide; else only look
-	late   time.Duration
-	now    time.Time      // by the store's clock
-	live   int            // live leases; -1 = unknown
-	gauges *ledger.Gauges // nil = unknown
-	wish   *Receipt       // of a tick
-	call   *int           // the count to ask for
-	dirty  bool           // there is something to save
+	tick    bool // decide; else only look
+	due     time.Time
+	late    time.Duration
+	now     time.Time      // by the store's clock
+	live    int            // live leases; -1 = unknown
+	gauges  *ledger.Gauges // nil = unknown
+	heard   bool           // a dispatcher was heard of in the last seconds
+	wish    *Receipt       // of a tick
+	receipt []byte         // the same as JSON
+	call    *int           // the count to ask for
+	dirty   bool           // there is something to save
 }
 
 // pulse does all that is due, for all farms in a few round trips. With all set
@@ -33,6 +37,9 @@ func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error)
 	ctx, cancel := context.WithTimeout(ctx, pulseTime)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
+	c.mu.Lock()
+	c.lastTry = time.Now()
+	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		if c.lastErr = err; err == nil {
@@ -52,6 +59,11 @@ func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error)
 	}
 	begun := time.Now()
 	batch := c.collect(workers, asked, begun, all)
+	defer func(batch []*work) {
+		if err != nil {
+			again(batch)
+		}
+	}(slices.Clone(batch))
 	if err := c.claim(ctx, batch, begun); err != nil {
 		return false, err
 	}
@@ -62,9 +74,11 @@ func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error)
 	for _, w := range batch {
 		w.plan()
 	}
-	if err := c.save(ctx, batch); err != nil {
+	entries, err := c.save(ctx, batch)
+	if err != nil {
 		return more, err
 	}
+	c.note(ctx, entries)
 	if err := c.publish(ctx, batch); err != nil {
 		return more, err
 	}
@@ -75,6 +89,17 @@ func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error)
 	}
 	c.listen(batch)
 	return more, nil
+}
+
+// again has the farms of a pulse that failed decide in the next one.
+func again(batch []*work) {
+	for _, w := range batch {
+		w.mu.Lock()
+		if w.tick {
+			w.next = w.due
+		}
+		w.mu.Unlock()
+	}
 }
 
 // coldFarms is how many farms a pulse begins with at most: the last 15 minutes of
@@ -140,7 +165,10 @@ func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (
 		}
 		tick := woken || !now.Before(f.next) || all && now.Sub(f.ticked) > f.eff.Interval*9/10
 		if tick || all || !now.Before(f.due()) {
-			item := &work{farm: f, tick: tick, live: -1}
+			item := &work{farm: f, tick: tick, due: f.next, live: -1}
+			if woken {
+				item.due = now
+			}
 			if !f.next.IsZero() && !woken {
 				item.late = max(0, now.Sub(f.next))
 			}
@@ -154,6 +182,7 @@ func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (
 				f.wake()
 			}
 			delete(c.farms, name)
+			delete(c.woken, name)
 		}
 	}
 	return batch
@@ -183,8 +212,11 @@ func (c *Controller) claim(ctx context.Context, batch []*work, begun time.Time) 
 	c.mu.Lock()
 	c.lead, c.leadUntil = held[0].Fence, until
 	c.mu.Unlock()
+	if held[0].Err != nil {
+		c.cfg.Log.Warn("the roster's lease cannot be claimed", "error", held[0].Err)
+	}
 	for i, w := range batch {
-		if err := w.take(held[i+1], until, begun); err != nil {
+		if err := errors.Join(held[i+1].Err, w.take(held[i+1], until, begun)); err != nil {
 			c.cfg.Log.Warn(err.Error(), "farm", w.name)
 		}
 	}
@@ -204,7 +236,7 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 	w.look = time.Time{}
 	if h.Fence == 0 {
 		w.fence, w.series, w.state, w.last = 0, nil, state{}, nil
-		w.next = now.Add(w.eff.Interval)
+		w.next = now.Add(min(w.eff.Interval, LeaseTime/2)) // its owner may die
 		return err
 	}
 	if h.Fence != w.fence || w.series == nil {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -78,13 +77,4 @@ func (r *Receipt) Replay() error {
 		}
 	}
 	return nil
-}
-
-// encode is never an error: all of a receipt can be written as JSON.
-func encode(v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic("controller: " + err.Error())
-	}
-	return raw
 }

@@ -78,7 +78,9 @@ func settle(w Worker, o Overrides) effective {
 	if e.Policy == "" {
 		e.Policy = DefaultPolicy
 	}
-	if _, err := policy.New(e.Policy); err != nil {
+	if law, err := policy.New(e.Policy); err == nil {
+		e.Policy = law.Name() // the same policy is spelt the same
+	} else {
 		e.Problems = append(e.Problems, fmt.Sprintf("%s: %s", skeleton.AnnotationPolicy, strings.TrimPrefix(err.Error(), "policy: ")))
 		e.Policy = DefaultPolicy
 	}

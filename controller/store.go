@@ -20,6 +20,7 @@ type Held struct {
 	Owner     string    // who holds it
 	State     []byte    // what its last holder saved; nil where the claimed fence still holds
 	Overrides []byte    // nil = none
+	Err       error     // of this farm alone; it is nobody's then
 }
 
 // Save is what a tick leaves behind.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -17,10 +18,17 @@ import (
 // measure reads gauges, signals and usage, and decides for the farms that tick.
 func (c *Controller) measure(ctx context.Context, batch []*work) {
 	since := make(map[string]int64, len(batch))
+	cold := 0
 	for _, w := range batch {
 		w.mu.Lock()
-		since[w.name] = w.series.Since()
+		from := w.series.Since()
 		w.mu.Unlock()
+		if from == 0 {
+			if cold++; cold > coldFarms { // reading failed before, for many: bit by bit again
+				continue
+			}
+		}
+		since[w.name] = from
 	}
 	readings, err := c.cfg.Signals.Read(ctx, since)
 	if err != nil {
@@ -53,6 +61,7 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 		} else if r != nil {
 			w.series.Add(r)
 		}
+		w.heard = !policy.Silent(w.series.Age(w.now), w.eff.Interval.Seconds())
 		w.mu.Unlock()
 		if w.tick && c.cfg.Ticked != nil {
 			c.cfg.Ticked(w.name, w.late)
@@ -117,8 +126,9 @@ func (f *farm) demand(want int, r *Receipt) Demand {
 }
 
 // keeps reports whether the capacity can take nothing from the farm: in the dark
-// nothing is scaled down, and in some modes nothing at all.
-func (r *Receipt) keeps() bool { return !r.Mode.Acts() || r.Observation.Stale() }
+// nothing is scaled down, in some modes nothing at all, and what people or other
+// controllers hold is theirs.
+func (r *Receipt) keeps() bool { return !r.Mode.Acts() || r.Observation.Stale() || r.Wish.Hold }
 
 // allot fits what the farms want into the capacity.
 func (c *Controller) allot(batch []*work) {
@@ -134,29 +144,48 @@ func (c *Controller) allot(batch []*work) {
 		return
 	}
 	c.mu.Lock()
+	there := 0 // replicas of all farms, until those that are to go have gone
 	for name, f := range c.farms {
+		f.mu.Lock()
+		there += max(f.worker.Desired, f.state.wanted(f.worker.Desired))
 		if ticking[name] == nil {
-			f.mu.Lock()
-			demands = append(demands, f.demand(f.state.wanted(f.worker.Desired), f.last))
-			f.mu.Unlock()
+			demands = append(demands, f.standing())
 		}
+		f.mu.Unlock()
 	}
 	c.mu.Unlock()
+	capacity, _ := c.cfg.Allocator.(Capacity)
 	for i, n := range c.cfg.Allocator.Allot(demands) {
 		w := ticking[demands[i].Farm]
 		if w == nil {
 			continue
 		}
-		if r := w.wish; n < r.Replicas && !r.keeps() {
-			capacity, _ := c.cfg.Allocator.(Capacity)
+		r := w.wish
+		w.want = r.Replicas
+		if has := max(w.worker.Desired, r.Before); capacity > 0 && n > has {
+			n = max(has, min(n, has+int(capacity)-there)) // others have to go first
+			there += n - has
+		}
+		if n < r.Replicas && !r.keeps() {
 			r.Capacity = &Cut{From: r.Replicas, To: n, Capacity: int(capacity)}
 			r.Replicas = n
 		}
 	}
 }
 
-// save keeps the states and receipts. A farm whose lease was lost does nothing.
-func (c *Controller) save(ctx context.Context, batch []*work) error {
+// standing is the demand of a farm that is not decided for now: what it wanted
+// before the capacity cut it, or, where another controller decides, what it has.
+func (f *farm) standing() Demand {
+	has := f.state.wanted(f.worker.Desired)
+	if f.fence == 0 || f.last == nil {
+		return Demand{Farm: f.name, Want: has, Min: has}
+	}
+	return f.demand(max(f.want, has), f.last)
+}
+
+// save keeps the states, and returns what the log is to keep. A farm whose lease
+// was lost does nothing.
+func (c *Controller) save(ctx context.Context, batch []*work) (entries []Entry, err error) {
 	var saves []Save
 	var saved []*work
 	for _, w := range batch {
@@ -165,34 +194,52 @@ func (c *Controller) save(ctx context.Context, batch []*work) error {
 		}
 		w.mu.Lock()
 		w.state.Signals = w.series.State()
-		s := Save{Farm: w.name, Fence: w.fence, State: encode(w.state)}
+		state, serr := json.Marshal(w.state)
+		if w.wish != nil && serr == nil {
+			w.receipt, serr = json.Marshal(w.wish)
+		}
+		if serr != nil { // a number that is none: what cannot be told is not done
+			w.call = nil
+		} else {
+			saves, saved = append(saves, Save{Farm: w.name, Fence: w.fence, State: state}), append(saved, w)
+		}
 		w.mu.Unlock()
-		saves, saved = append(saves, s), append(saved, w)
+		if serr != nil {
+			c.cfg.Log.Error("a decision cannot be written down, and is not acted on", "farm", w.name, "error", serr)
+		}
 	}
 	if len(saves) == 0 {
-		return nil
+		return nil, nil
 	}
 	kept, err := c.cfg.Keeper.Save(ctx, saves)
 	if err != nil {
-		return fmt.Errorf("controller: decisions could not be saved, and are not acted on: %w", err)
+		return nil, fmt.Errorf("controller: decisions could not be saved, and are not acted on: %w", err)
 	}
-	var entries []Entry
 	for i, w := range saved {
 		w.mu.Lock()
-		switch {
-		case !kept[i]:
+		if !kept[i] {
 			w.fence, w.call = 0, nil
-		case w.wish != nil:
-			w.last = w.wish
-			entries = append(entries, Entry{Farm: w.name, At: w.now, Data: encode(w.wish), Receipt: w.wish, Service: w.served})
-			w.served = signal.Hist{}
+		} else {
+			w.unsaved = false
+			if w.wish != nil {
+				w.last = w.wish
+				entries = append(entries, Entry{Farm: w.name, At: w.now, Data: w.receipt, Receipt: w.wish, Service: w.served})
+				w.served = signal.Hist{}
+			}
 		}
 		w.mu.Unlock()
 	}
+	return entries, nil
+}
+
+// note appends to the log what was decided. The decisions stand, whatever becomes
+// of it: it must not take the time to act on them.
+func (c *Controller) note(ctx context.Context, entries []Entry) {
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
 	if err := c.cfg.Receipts.Append(ctx, entries); err != nil {
-		c.cfg.Log.Warn("receipts could not be kept", "error", err) // the decisions stand
+		c.cfg.Log.Warn("receipts could not be kept", "error", err)
 	}
-	return nil
 }
 
 // gauge reads the gauges of all, and now and then what the replicas use.

@@ -187,5 +187,11 @@ func (o *Observation) Load(w Window) Maybe {
 // Stale reports whether the signals are too old or too few to act on: none ever,
 // older than three intervals (but at least 5 s), or the gauges unknown.
 func (o *Observation) Stale() bool {
-	return !o.Age.Known() || float64(o.Age) > max(5, 3*o.Interval) || o.Age < 0 || !o.Waiting.Known() || !o.Running.Known()
+	return Silent(o.Age, o.Interval) || !o.Waiting.Known() || !o.Running.Known()
+}
+
+// Silent reports whether signals of that age are too old to act on, in a farm
+// that is decided for at that interval, in seconds.
+func Silent(age Maybe, interval float64) bool {
+	return !age.Known() || float64(age) > max(5, 3*interval) || age < 0
 }

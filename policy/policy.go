@@ -77,10 +77,16 @@ func (p Params) Get(name string) float64 {
 // Laws lists all laws in the order of their names.
 func Laws() []Law { return slices.Clone(laws) }
 
+// longest is how many bytes a specification may have: it stands in every receipt.
+const longest = 500
+
 // New makes a policy from a specification: the name of a law, and after a colon
 // parameters, as in "static:n=4" or "staffing:headroom=1.2,floor=2". The error
 // names what is wrong and what would be right.
 func New(spec string) (Policy, error) {
+	if len(spec) > longest {
+		return nil, fmt.Errorf("policy: a specification of %d bytes is not valid: want at most %d", len(spec), longest)
+	}
 	name, rest, _ := strings.Cut(strings.TrimSpace(spec), ":")
 	i := slices.IndexFunc(laws, func(l Law) bool { return l.Name == name })
 	if i < 0 {
@@ -105,6 +111,9 @@ func New(spec string) (Policy, error) {
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(v) || v < q.Min || v > q.Max {
 			return nil, fmt.Errorf("policy: %s of %s: %q is not valid: want a number from %g to %g", key, name, text, q.Min, q.Max)
+		}
+		if _, twice := p.by[key]; twice {
+			return nil, fmt.Errorf("policy: %s of %s stands twice: want it once", key, name)
 		}
 		p.by[key] = v
 	}

@@ -37,7 +37,6 @@ func TestSpec(t *testing.T) {
 		"threshold:step=2,up=0.5":      "threshold:up=0.5,step=2",
 		"staffing:down=30, floor=2,":   "staffing:floor=2,down=30",
 		"staffing:headroom=1.10":       "staffing",
-		"staffing:beta=0.1,beta=0.2":   "staffing:beta=0.2",
 		"reactive-maximum:horizon=1e1": "reactive-maximum:horizon=10",
 	} {
 		p := make1(t, spec)

@@ -68,7 +68,8 @@ func (s *Store) Claim(ctx context.Context, owner string, length time.Duration, c
 	for i, cmd := range answers {
 		a, err := cmd.Slice()
 		if err != nil {
-			return nil, fmt.Errorf("rediskeeper: claim: %w", err)
+			held[i].Err = fmt.Errorf("rediskeeper: claim: %w", err)
+			continue
 		}
 		us, _ := strconv.ParseInt(a[0].(string), 10, 64) // written by our own script
 		held[i] = controller.Held{Now: time.UnixMicro(us).UTC(), Fence: a[1].(int64), Owner: a[2].(string), State: bytesOf(a[3]), Overrides: bytesOf(a[4])}
@@ -97,7 +98,7 @@ func (s *Store) Save(ctx context.Context, saves []controller.Save) ([]bool, erro
 	}
 	kept := make([]bool, len(saves))
 	for i, cmd := range answers {
-		kept[i], _ = cmd.Bool() // checked in each
+		kept[i], _ = cmd.Bool() // a farm whose key is spoilt keeps nothing
 	}
 	return kept, nil
 }
@@ -139,6 +140,11 @@ func (s *Store) each(ctx context.Context, script *redis.Script, n int, args func
 		}
 		_, err := pipe.Exec(ctx)
 		if try > 0 || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			for _, cmd := range cmds {
+				if cmd.Err() == nil { // the others have errors of their own
+					return cmds, nil
+				}
+			}
 			return cmds, err
 		}
 		// A server that does not know it knows it for none of them.

@@ -2,7 +2,8 @@
 // publishes farms, settings and replicas for the dispatchers.
 //
 // Environment: farmhand_redis_url, farmhand_gateway_url, farmhand_namespace,
-// farmhand_capacity (replicas of all farms together; none = no limit).
+// farmhand_capacity (replicas of all farms together; none = no limit),
+// farmhand_kept_bytes (as the dispatcher's: with more results nothing is handed out).
 // Secrets: farmhand-token, farmhand-redis (optional), basic-auth-user,
 // basic-auth-password.
 package main
@@ -23,6 +24,7 @@ import (
 	"farmhand/gateway"
 	"farmhand/internal/fn"
 	"farmhand/internal/redisurl"
+	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
 	"farmhand/skeleton/signal/redissignal"
 )
@@ -50,11 +52,15 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := capacity()
+	capacity, err := number("farmhand_capacity", "a number of replicas, 0 or nothing for no limit")
 	if err != nil {
 		return nil, err
 	}
-	store := redisledger.New(rdb, redisledger.Options{})
+	kept, err := number("farmhand_kept_bytes", "bytes, as the dispatcher's")
+	if err != nil {
+		return nil, err
+	}
+	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{KeptBytes: kept}})
 	past := redispast.New(rdb, log)
 	c, err := controller.New(controller.Config{
 		Platform:  openfaas.New(client, os.Getenv("farmhand_namespace")),
@@ -62,7 +68,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Signals:   redissignal.New(rdb, redissignal.Options{}),
 		Keeper:    rediskeeper.New(rdb, nil),
 		Receipts:  past,
-		Allocator: capacity,
+		Allocator: controller.Capacity(capacity),
 		Log:       log,
 	})
 	if err != nil {
@@ -82,15 +88,15 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}, nil
 }
 
-// capacity is how many replicas all farms may have together.
-func capacity() (controller.Capacity, error) {
-	v := os.Getenv("farmhand_capacity")
+// number reads a whole number from the environment; 0 where it is not set.
+func number(name, want string) (int, error) {
+	v := os.Getenv(name)
 	if v == "" {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("farmhand_capacity: %q is not valid: want a number of replicas, 0 or nothing for no limit", v)
+		return 0, fmt.Errorf("%s: %q is not valid: want %s", name, v, want)
 	}
-	return controller.Capacity(n), nil
+	return n, nil
 }

@@ -42,6 +42,7 @@ var (
 	ErrRef         = errors.New("ledger: no reference to a task, or no cursor")
 	ErrKeyUsed     = errors.New("ledger: the idempotency key belongs to another submission") // to another job, or of another kind
 	ErrExists      = errors.New("ledger: job exists")                                        // job id taken by another submission
+	ErrSome        = errors.New("ledger: some farms, not all of them")
 	ErrSchema      = errors.New("ledger: schema is newer than this program")
 )
 
@@ -102,7 +103,8 @@ type Store interface {
 	// Roster returns what the controller published last.
 	Roster(ctx context.Context) (skeleton.Roster, error)
 	// PublishWindows sets the counts of farms, ready and target, which bound what
-	// Take hands out, and wakes the dispatchers where the window grew.
+	// Take hands out, and wakes the dispatchers where the window grew. ErrSome
+	// stands for an error that the others did not have.
 	PublishWindows(ctx context.Context, farms []skeleton.Farm) error
 	// PublishRoster replaces the list of farms. The store stamps the time.
 	PublishRoster(ctx context.Context, r skeleton.Roster) error

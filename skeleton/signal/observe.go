@@ -45,14 +45,7 @@ func Gauge(o *policy.Observation, g *ledger.Gauges) {
 // once per interval.
 func (s *Series) Observe(o *policy.Observation) {
 	at := o.At.UnixMicro()
-	o.Age = policy.Unknown
-	if !s.last.At.IsZero() {
-		age := at - s.last.At.UnixMicro()
-		if -patience < age && age < 0 {
-			age = 0 // the seconds were read a moment after At
-		}
-		o.Age = policy.Maybe(seconds(age))
-	}
+	o.Age = s.Age(o.At)
 	s.state.Startup.ready(at, o.Ready, o.Interval)
 	o.StartupLag = s.state.Startup.lag()
 

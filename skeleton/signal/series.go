@@ -1,6 +1,10 @@
 package signal
 
-import "time"
+import (
+	"time"
+
+	"farmhand/policy"
+)
 
 // micros are microseconds: instants since 1970, or stretches of time.
 type micros = int64
@@ -56,6 +60,19 @@ func NewSeries(s State) *Series { return &Series{state: s.clone()} }
 
 // State is what has to survive a restart.
 func (s *Series) State() State { return s.state.clone() }
+
+// Age is how old the newest second is at an instant of the ledger's clock;
+// unknown where there is none.
+func (s *Series) Age(at time.Time) policy.Maybe {
+	if s.last.At.IsZero() {
+		return policy.Unknown
+	}
+	age := at.UnixMicro() - s.last.At.UnixMicro()
+	if -patience < age && age < 0 {
+		age = 0 // the seconds were read a moment after that instant
+	}
+	return policy.Maybe(seconds(age))
+}
 
 // Since is the second of Unix time up to which everything was read: the next
 // reading shall begin after it. 0 = nothing was read yet.

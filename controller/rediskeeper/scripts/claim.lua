@@ -9,10 +9,11 @@ local function F(x) return string.format('%.0f', x) end
 local h = redis.call('HMGET', KEYS[1], 'owner', 'fence', 'until', 'overrides')
 local owner, fence = h[1], tonumber(h[2] or 0)
 if owner ~= ARGV[2] then
-  if owner and tonumber(h[3]) > now then return { F(now), 0, owner, '', h[4] or '' } end
+  if owner and (tonumber(h[3] or 0) or 0) > now then return { F(now), 0, owner, '', h[4] or '' } end
   fence = fence + 1
 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'fence', fence, 'until', F(now + ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], 30 * 24 * 3600 * 1000) -- of a farm that is gone for long
 local state = ''
 if fence ~= tonumber(ARGV[4]) then state = redis.call('HGET', KEYS[1], 'state') or '' end
 return { F(now), fence, ARGV[2], state, h[4] or '' }

@@ -10,6 +10,7 @@ package redisledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -113,16 +114,20 @@ func (s *Store) PublishWindows(ctx context.Context, farms []skeleton.Farm) error
 	if len(farms) > 0 {
 		_, _ = pipe.Exec(ctx) // each command keeps its own error
 	}
+	var errs []error // one farm's key must not be in the way of the others
 	for i, f := range farms {
 		err := cmds[i].Err()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			err = s.Farm(f.Name).(*farm).run(ctx, scriptPublish, f.Ready, f.Target, max(1, f.Settings.Slots)).Err()
 		}
 		if err := check("publish", err); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("%s: %w", f.Name, err))
 		}
 	}
-	return nil
+	if n := len(errs); n > 0 && n < len(farms) {
+		errs = append(errs, ledger.ErrSome)
+	}
+	return errors.Join(errs...)
 }
 
 // PublishRoster implements ledger.Store.

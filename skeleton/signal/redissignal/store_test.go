@@ -84,6 +84,36 @@ func TestSnapshotsAreTheLedgers(t *testing.T) {
 	})
 }
 
+// A job that expires takes its tasks out of the ledger's counters; what was ever
+// submitted or done stays.
+func TestExpiredJobsStayCounted(t *testing.T) {
+	both(t, func(f *fixture) {
+		ctx, l := context.Background(), ledgerOf(f)
+		submit(f, l, 10)
+		taken, err := l.TakeAny(ctx, "me", 10)
+		f.must(err)
+		var outcomes []ledger.Outcome
+		for _, lease := range taken.Leases {
+			outcomes = append(outcomes, ledger.Outcome{Lease: lease, Kind: ledger.Success})
+		}
+		_, err = l.Settle(ctx, outcomes, 0)
+		f.must(err)
+		f.flush(signal.Tally{})
+		f.pass(48 * time.Hour)
+		for more := true; more; {
+			more, err = l.Sweep(ctx)
+			f.must(err)
+		}
+		g, err := l.Gauges(ctx)
+		f.must(err)
+		f.flush(signal.Tally{})
+		s := f.read(0).Seconds[0].Snapshot
+		if g.Submitted != 0 || s.Submitted != 10 || s.Done != 10 || s.Dead != 0 {
+			f.t.Errorf("%+v, the ledger says %+v", s, g)
+		}
+	})
+}
+
 // From Redis to what a policy sees: a busy second, a quiet one, and silence.
 func TestObserving(t *testing.T) {
 	both(t, func(f *fixture) {

@@ -7,6 +7,8 @@
 --   n            hash    counters: submitted waiting leased delayed done dead cancelled
 --                        late timed refused lapsed fence runs qbytes kbytes sbytes
 --                        (timed: of the done and dead those that had a due)
+--                        and xsubmitted xdone xdead, of jobs that expired, by which
+--                        what was ever submitted, done or dead can be told
 --   win          hash    ready target slots, and the factor: f ft (last busy) fc (last cut)
 --   runs         hash    R → job,piece,off,idx,count,class,due,accepted,attempts,flags,tenant
 --                        (flags: 1 no retry, 2 cancelled; due 0 = none)

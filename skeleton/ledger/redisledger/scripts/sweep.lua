@@ -47,6 +47,7 @@ local function expire(job)
   local j = redis.call('HMGET', key, 'total', 'done', 'dead', 'cancelled', 'kept', 'bytes')
   for i, f in ipairs({ 'submitted', 'done', 'dead', 'cancelled', 'kbytes', 'qbytes' }) do
     redis.call('HINCRBY', P .. 'n', f, 0 - j[i])
+    if i <= 3 then redis.call('HINCRBY', P .. 'n', 'x' .. f, j[i]) end
   end
   redis.call('UNLINK', key)
   busy = 1

@@ -16,9 +16,14 @@ local now = T[1] * 1000000 + T[2] + ARGV[1]
 local key = P .. 'sec:' .. string.format('%.0f', math.floor(now / 1e6))
 
 local n = redis.call('HMGET', P .. 'n', 'submitted', 'waiting', 'leased', 'delayed', 'done', 'dead', 'cancelled',
-  'timed', 'late', 'lapsed')
+  'timed', 'late', 'lapsed', 'xsubmitted', 'xdone', 'xdead')
 for i = 1, 10 do n[i] = n[i] or '0' end
-redis.call('HSET', key, 'n', string.format('%.0f', now) .. ',' .. table.concat(n, ','))
+-- Jobs that expire are taken out of the counters: what ever was only grows.
+for i, x in pairs({ [1] = 11, [5] = 12, [6] = 13 }) do
+  if n[x] then n[i] = string.format('%.0f', n[i] + n[x]) end
+  n[x] = nil
+end
+redis.call('HSET', key, 'n', string.format('%.0f', now) .. ',' .. table.concat(n, ',', 1, 10))
 if ARGV[4] ~= '' then redis.call('HSET', key, ARGV[3], ARGV[4]) end
 redis.call('EXPIRE', key, ARGV[2])
 return 0
