@@ -28,6 +28,7 @@ type Inputs struct {
 	Guard       guard.Settings     `json:"guard"`
 	State       guard.State        `json:"guard_state"`
 	Busy        bool               `json:"calling,omitempty"` // the last scale call has not ended
+	Blocked     string             `json:"blocked,omitempty"` // why the ledger hands nothing out
 }
 
 // Memories are what the policy and the rule remember.
@@ -50,11 +51,16 @@ type Verdict struct {
 func Decide(in Inputs) Verdict {
 	obs := &in.Observation
 	v := Verdict{After: Memories{Policy: remember(in.Memory.Policy), Rule: remember(in.Memory.Rule)}}
-	if in.Mode == Paused || in.Busy {
-		why := "paused"
-		if in.Busy {
-			why = "the last scale call has not ended"
-		}
+	why := ""
+	switch {
+	case in.Mode == Paused:
+		why = "paused"
+	case in.Busy:
+		why = "the last scale call has not ended"
+	case in.Blocked != "":
+		why = in.Blocked + ": nothing is handed out, more workers would be idle"
+	}
+	if why != "" {
 		v.Wish, v.Rule = policy.Hold(obs, why), policy.Hold(obs, why)
 		v.Outcome, _ = in.Guard.Apply(obs, v.Wish, v.Rule, in.State)
 		v.Next = in.pass()

@@ -97,6 +97,7 @@ type ledgers struct {
 	err                  error // of everything
 	gaugeErr, publishErr error
 	watchErr             error
+	blocked              string // what gauges say
 	windows              []window
 	rosters              int // how many were published
 }
@@ -160,9 +161,10 @@ type gauged struct {
 
 func (g gauged) Gauges(ctx context.Context) (ledger.Gauges, error) {
 	g.of.mu.Lock()
-	away := cmp.Or(g.of.err, g.of.gaugeErr)
+	away, blocked := cmp.Or(g.of.err, g.of.gaugeErr), g.of.blocked
 	g.of.mu.Unlock()
 	v, err := g.Ledger.Gauges(ctx)
+	v.Blocked = cmp.Or(blocked, v.Blocked)
 	return v, cmp.Or(away, err)
 }
 

@@ -34,6 +34,7 @@ type farm struct {
 	called  time.Time // when the last one ended
 	acted   *Acted    // the call that ended since the last receipt
 	want    int       // what it wanted at the last decision, before the capacity cut it
+	share   int       // what the capacity left it then; 0 = all
 	unsaved bool      // what a call came to is not saved yet
 	usage   Usage
 	usedOK  bool
@@ -51,11 +52,12 @@ func (f *farm) observe(now time.Time, g *ledger.Gauges, r *signal.Reading) polic
 	wanted := f.state.wanted(f.worker.Desired)
 	o := signal.NewObservation(skeleton.Farm{Name: f.name, Settings: e.Settings, Ready: f.worker.Ready, Target: wanted}, now)
 	o.Min, o.Max = f.state.bounds(e.Min, e.Max, now)
+	if f.share > 0 && (o.Max == 0 || f.share < o.Max) { // the guard spends no token on what cannot be
+		o.Max = f.share
+	}
 	if g != nil {
 		signal.Gauge(&o, g)
-		if f.blocked = g.Blocked; f.blocked != "" { // nothing is handed out: more workers would only be idle
-			o.Waiting, o.OldestWait, o.NextDue = 0, 0, policy.Unknown
-		}
+		f.blocked = g.Blocked
 		if slots := f.worker.Ready * e.Slots; slots > 0 {
 			o.Busy = policy.Maybe(min(1, float64(g.Leased)/float64(slots)))
 		}

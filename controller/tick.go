@@ -105,7 +105,7 @@ func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign
 	s.Ticked = now
 	r := &Receipt{Farm: f.name, At: now, Seq: s.Seq, Controller: owner, Fence: f.fence, Foreign: foreign, Acted: f.acted, Before: o.Desired,
 		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: DefaultPolicy, Memory: s.Memory,
-			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call}}
+			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call, Blocked: f.blocked}}
 	r.Verdict = Decide(r.Inputs)
 	s.Memory, s.Guard = r.After, r.Next
 	r.Replicas = o.Desired
@@ -137,7 +137,8 @@ func (c *Controller) allot(batch []*work) {
 	for _, w := range batch {
 		if w.wish != nil {
 			ticking[w.name] = w
-			demands = append(demands, w.demand(w.wish.Replicas, w.wish))
+			w.want = w.eff.uncut(w.wish)
+			demands = append(demands, w.demand(w.want, w.wish))
 		}
 	}
 	if len(demands) == 0 {
@@ -161,16 +162,34 @@ func (c *Controller) allot(batch []*work) {
 			continue
 		}
 		r := w.wish
-		w.want = r.Replicas
+		cut := n < w.want
 		if has := max(w.worker.Desired, r.Before); capacity > 0 && n > has {
-			n = max(has, min(n, has+int(capacity)-there)) // others have to go first
-			there += n - has
+			first := max(has, min(n, has+int(capacity)-there)) // others have to go first
+			there += first - has
+			cut, n = cut || first < n, first
 		}
-		if n < r.Replicas && !r.keeps() {
-			r.Capacity = &Cut{From: r.Replicas, To: n, Capacity: int(capacity)}
-			r.Replicas = n
+		if w.share = 0; cut && !r.keeps() {
+			w.share = max(n, 1)
+			r.Capacity = &Cut{From: w.want, To: n, Capacity: int(capacity)}
+			r.Replicas = min(r.Replicas, n)
 		}
 	}
+}
+
+// uncut is what the farm wants, however full the capacity is: the wish that
+// counts, inside the farm's own bounds.
+func (e *effective) uncut(r *Receipt) int {
+	wish := r.Wish
+	if r.Mode == Shadow {
+		wish = r.Rule
+	}
+	switch {
+	case r.keeps() || wish.Hold:
+		return r.Replicas
+	case e.Max > 0:
+		return min(max(wish.Replicas, e.Min), e.Max)
+	}
+	return min(max(wish.Replicas, e.Min), guard.Ceiling)
 }
 
 // standing is the demand of a farm that is not decided for now: what it wanted
