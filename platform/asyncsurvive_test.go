@@ -69,6 +69,7 @@ func TestAsyncStop(t *testing.T) {
 	g.begun(1)
 	stopped := make(chan error, 1)
 	go func() { stopped <- b.Stop(t.Context()) }()
+	until(t, "no more calls are begun", b.AsyncDraining)
 	g.open()
 	if err := receive(t, "it has stopped", stopped); err != nil {
 		t.Fatal(err)

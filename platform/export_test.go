@@ -18,3 +18,6 @@ func (p *Platform) Lose(name string) {
 	defer p.mu.Unlock()
 	delete(p.functions, name)
 }
+
+// AsyncDraining reports whether no more asynchronous calls are begun.
+func (p *Platform) AsyncDraining() bool { return p.async.worker.draining.Load() }

@@ -63,6 +63,12 @@ func (l *farm) Dead(ctx context.Context, after string, limit int) ([]ledger.Dead
 func (l *farm) Redrive(ctx context.Context, names []string, limit int) (int, error) {
 	total := 0
 	if names == nil {
+		// Those that are dead now: what dies again meanwhile is not redriven twice.
+		dead, err := l.store.rdb.ZCard(ctx, l.key("dead")).Result()
+		if err := check("redrive", err); err != nil {
+			return 0, err
+		}
+		limit = min(limit, int(dead))
 		for over := 0; total < limit; { // over: letters of cancelled jobs, which stay
 			n, left, err := l.redrive(ctx, min(limit-total, ledger.MaxBatch), over)
 			if err != nil {
