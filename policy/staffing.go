@@ -103,9 +103,9 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	held := count(steadyKeys.peak(m, at, s.down, possible(o, s.bound(steady))))
 	draining := count(drainKeys.peak(m, at, soon, possible(o, now)))
 	switch {
-	case held > max(now, draining):
+	case held > now && held >= draining:
 		why += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
-	case draining > max(now, held):
+	case draining > now:
 		why += fmt.Sprintf("; %d was wished within %s", draining, span(soon))
 	}
 	return Decision{Replicas: max(now, held, draining), Reason: why}

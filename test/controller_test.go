@@ -20,7 +20,7 @@ import (
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	const down = 25
-	f, _ := steer(t, config{farm: map[string]string{"farmhand.budget": "100", "farmhand.policy": fmt.Sprintf("staffing:down=%d", down)}})
+	f, _ := steer(t, config{farm: map[string]string{"farmhand.budget": "100", "farmhand.policy": fmt.Sprintf("staffing:drain=0,down=%d", down)}})
 	defer f.explained("worker")
 	f.begun()
 	var owner string
@@ -174,7 +174,7 @@ func (s *steerer) idle(since time.Time, owner string) {
 // what was kept: state, overrides, the seconds of before (P30, P31, P36).
 func TestControllerSurvivesRedis(t *testing.T) {
 	t.Parallel()
-	f, server := steer(t, config{})
+	f, server := steer(t, config{farm: map[string]string{"farmhand.policy": "staffing:drain=0,down=5"}})
 	defer f.explained("worker")
 	f.begun()
 	api := f.url + "/function/controller"
@@ -194,7 +194,7 @@ func TestControllerSurvivesRedis(t *testing.T) {
 			t.Errorf("receipt %d with %g worker-seconds follows %d with %g", list[0].Seq, list[0].State.Used, before.Seq, before.State.Used)
 		}
 		for _, r := range list {
-			if r.Replicas != 6 || r.Observation.Max != 6 {
+			if r.Replicas < 2 || r.Replicas > 6 || r.Observation.Max != 6 {
 				t.Errorf("receipt %d: %d replicas, at most %d: %s", r.Seq, r.Replicas, r.Observation.Max, r.Why())
 			}
 		}
