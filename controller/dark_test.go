@@ -9,6 +9,22 @@ import (
 	"farmhand/skeleton/signal"
 )
 
+// A farm at zero gets a worker for what waits, though no signal was ever heard of
+// it (P18).
+func TestWakesInTheDark(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.set(func() { w.silent = true })
+		w.platform.add("f", 0, "min", "0")
+		w.start("A")
+		w.after(2 * interval)
+		w.submit("f", 3)
+		w.after(interval)
+		if calls := w.platform.made(); len(calls) != 1 || calls[0].n != 1 {
+			t.Errorf("calls %v", calls)
+		}
+	})
+}
+
 // However signals go missing, nothing is scaled down, for as long as it takes,
 // and it is told. Once they are back the farm goes on.
 func TestDarkness(t *testing.T) {

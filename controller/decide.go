@@ -98,6 +98,9 @@ func Decide(in Inputs) Verdict {
 func (in *Inputs) pass() guard.State {
 	obs, g := in.Observation, in.Guard
 	obs.Min, obs.Max, g.Budget = 0, 0, 0
+	if obs.Waiting.Known() {
+		obs.Waiting = 0
+	}
 	hold := policy.Hold(&obs, "")
 	_, next := g.Apply(&obs, hold, hold, in.State)
 	return next

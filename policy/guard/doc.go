@@ -15,7 +15,8 @@
 //	limit    binds when                            then
 //	wish     the wish is negative or beyond         keep the count
 //	         2³¹, as a NaN made an integer is
-//	stale    signals are old or unknown             keep the count; skip to min
+//	stale    signals are old or unknown             keep the count, but one where tasks
+//	                                                wait for none; skip to min
 //	rule     a learned policy wishes less than      the rule's wish
 //	         the rule while a task is overdue or
 //	         waits for over half the deadline, or

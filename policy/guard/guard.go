@@ -116,8 +116,12 @@ func (s Settings) Apply(obs *policy.Observation, wish, rule policy.Decision, st 
 	if !sane(out.Replicas) {
 		out.bind(LimitWish, count, "%d replicas cannot be meant", out.Replicas)
 	}
+	asleep := count == 0 && hi > 0 && obs.Waiting.Known() && obs.Waiting > 0 // tasks wait, and there is nobody
 	if stale {
 		out.bind(LimitStale, count, "%s", staleness(obs))
+		if asleep && (s.Budget == 0 || st.Hours() < s.Budget) {
+			out.bind(LimitStale, 1, "tasks wait and there is no worker: one, though %s", staleness(obs))
+		}
 	} else {
 		if s.Learned && pressed(obs) {
 			out.bind(LimitRule, max(out.Replicas, floor(rule, count)), "%s", pressure(obs))
@@ -133,7 +137,7 @@ func (s Settings) Apply(obs *policy.Observation, wish, rule policy.Decision, st 
 	}
 	out.bind(LimitMin, max(out.Replicas, lo), "%d is the least", lo)
 
-	rescue := count == 0 && !stale && obs.Waiting > 0
+	rescue := asleep
 	inside := lo <= count && count <= hi
 	if inside && !rescue && !st.token(s.Burst) {
 		out.bind(LimitActions, count, "the next action is due in %.1f s", st.nextToken(s.ActionsPerHour, s.Burst))

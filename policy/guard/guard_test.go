@@ -295,3 +295,22 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// Tasks that wait for no worker at all get one, though no signal tells of them; an
+// exhausted budget forbids even that.
+func TestWakesOnStaleSignals(t *testing.T) {
+	obs := policy.Observation{Version: policy.ObservationVersion, At: time.Unix(1_800_000_000, 0).UTC(), Age: policy.Unknown, Interval: 2, Slots: 1, Max: 5,
+		Waiting: 3, Running: policy.Unknown}
+	hold := policy.Hold(&obs, "the signals are missing")
+	if out, _ := (guard.Settings{}).Apply(&obs, hold, hold, guard.State{}); out.Replicas != 1 || !out.Bound(guard.LimitStale) {
+		t.Errorf("%+v", out)
+	}
+	obs.Waiting = 0
+	if out, _ := (guard.Settings{}).Apply(&obs, hold, hold, guard.State{}); out.Replicas != 0 || !out.Hold {
+		t.Errorf("nothing waits: %+v", out)
+	}
+	obs.Waiting, obs.Desired = 3, 2
+	if out, _ := (guard.Settings{}).Apply(&obs, hold, hold, guard.State{}); out.Replicas != 2 || !out.Hold {
+		t.Errorf("workers are there: %+v", out)
+	}
+}
