@@ -24,9 +24,7 @@ func (w *work) plan() {
 			if r.Replicas > desired {
 				w.call = &r.Replicas
 			}
-		case s.Lower == nil:
-			s.Lower = &lower{To: r.Replicas, Since: w.now}
-		case r.Replicas < s.Lower.To: // the window goes first for what is more, too
+		case s.Lower == nil || r.Replicas < s.Lower.To: // the window goes first for what is more, too
 			s.Lower = &lower{To: r.Replicas, Since: w.now}
 		default:
 			s.Lower.To = r.Replicas
@@ -34,12 +32,12 @@ func (w *work) plan() {
 		s.assess(r, desired, f.worker.Ready, f.blocked)
 	}
 	failed := f.acted != nil && f.acted.Error != "" // it is tried again at the next tick
-	if l := s.Lower; l != nil && !f.call && !failed && f.eff.Mode.Acts() {
+	if l, g := s.Lower, w.gauges; l != nil && g != nil && w.heard && !f.call && !failed && f.eff.Mode.Acts() {
 		// The gauges were read before this pulse publishes the window: where work
 		// waits, it may be taken by the old one until then.
-		fits := w.live <= l.To*f.eff.Slots && (w.now.After(l.Since) || w.gauges != nil && w.gauges.Waiting == 0)
+		fits := g.Live <= l.To*f.eff.Slots && (w.now.After(l.Since) || g.Waiting == 0)
 		waited := w.now.Sub(l.Since) // by a clock that may be set
-		if w.live >= 0 && w.heard && (fits || waited < 0 || waited >= f.eff.Interval*9/10) {
+		if fits || waited < 0 || waited >= f.eff.Interval*9/10 {
 			w.call = &l.To
 		}
 	}

@@ -3,12 +3,12 @@
 //
 // One tick of a farm, from signal to receipt:
 //
-//	look     the platform's list: workers, annotations, replicas        roster.go
-//	claim    the farm's lease, its state, its overrides                 store.go
-//	observe  gauges, seconds, windows → policy.Observation              observe.go
+//	look     the platform's list: workers, annotations, replicas        pulse.go
+//	claim    the farm's lease, its state, its overrides                 pulse.go
+//	observe  gauges, seconds, windows → policy.Observation              farm.go
 //	decide   policy and rule wish, the guard limits (pure)              decide.go
 //	allot    the sum of all farms fits into the capacity (pure)         allocate.go
-//	save     state and spent token, under the lease's fence             store.go
+//	save     state and spent token, under the lease's fence             tick.go
 //	act      window first, then the scale call, then the read-back      act.go
 //	receipt  inputs, wishes, limits, count: decide again gives the same receipt.go
 //

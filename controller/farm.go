@@ -18,7 +18,6 @@ type farm struct {
 
 	mu     sync.Mutex // guards what follows: a pulse and the end of a scale call meet here
 	worker Worker
-	over   Overrides
 	eff    effective
 	state  state
 	series *signal.Series

@@ -158,7 +158,7 @@ func (c *Controller) post(w http.ResponseWriter, r *http.Request) {
 // decodePatch reads a flat object of settings: text, numbers, or null.
 func decodePatch(body interface{ Read([]byte) (int, error) }) (changes map[string]*string, forTime time.Duration, p *problem.Problem) {
 	bad := func(field, fix string) *problem.Problem {
-		return problem.New(http.StatusUnprocessableEntity, "invalid-setting", "the overrides cannot be read").At(clip(field), fix)
+		return problem.New(http.StatusUnprocessableEntity, "invalid-setting", "the overrides cannot be read").At(field, fix)
 	}
 	var raw map[string]any
 	d := json.NewDecoder(body)

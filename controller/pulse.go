@@ -17,7 +17,6 @@ type work struct {
 	due     time.Time
 	late    time.Duration
 	now     time.Time      // by the store's clock
-	live    int            // live leases; -1 = unknown
 	gauges  *ledger.Gauges // nil = unknown
 	heard   bool           // a dispatcher was heard of in the last seconds
 	wish    *Receipt       // of a tick
@@ -165,14 +164,11 @@ func (c *Controller) collect(workers []Worker, asked, now time.Time, all bool) (
 		}
 		tick := woken || !now.Before(f.next) || all && now.Sub(f.ticked) > f.eff.Interval*9/10
 		if tick || all || !now.Before(f.due()) {
-			item := &work{farm: f, tick: tick, due: f.next, live: -1}
-			if woken {
-				item.due = now
+			due := f.next
+			if woken || due.IsZero() {
+				due = now
 			}
-			if !f.next.IsZero() && !woken {
-				item.late = max(0, now.Sub(f.next))
-			}
-			batch = append(batch, item)
+			batch = append(batch, &work{farm: f, tick: tick, due: due, late: max(0, now.Sub(due))})
 		}
 		f.mu.Unlock()
 	}
@@ -228,7 +224,6 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	over, err := decodeOverrides(h.Overrides)
-	w.over = over
 	good := w.eff.Settings
 	w.eff = settle(w.worker, over.live(h.Now))
 	w.eff.keep(good)

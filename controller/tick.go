@@ -37,9 +37,6 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 	c.gauge(ctx, batch)
 	for _, w := range batch {
 		w.mu.Lock()
-		if w.gauges != nil {
-			w.live = w.gauges.Live
-		}
 		var r *signal.Reading
 		if reading, ok := readings[w.name]; ok {
 			reading.Seconds = slices.DeleteFunc(reading.Seconds, spoilt)
@@ -148,7 +145,7 @@ func (c *Controller) allot(batch []*work) {
 	there := 0 // replicas of all farms, until those that are to go have gone
 	for name, f := range c.farms {
 		f.mu.Lock()
-		there += max(f.worker.Desired, f.state.wanted(f.worker.Desired))
+		there += f.worker.Desired
 		if ticking[name] == nil {
 			demands = append(demands, f.standing())
 		}
@@ -163,7 +160,7 @@ func (c *Controller) allot(batch []*work) {
 		}
 		r := w.wish
 		cut := n < w.want
-		if has := max(w.worker.Desired, r.Before); capacity > 0 && n > has {
+		if has := w.worker.Desired; capacity > 0 && n > has {
 			first := max(has, min(n, has+int(capacity)-there)) // others have to go first
 			there += first - has
 			cut, n = cut || first < n, first
