@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"farmhand/internal/atomicfile"
 	"farmhand/internal/proc"
 	"farmhand/internal/secret"
 )
@@ -106,7 +107,7 @@ func (s *state) clearUnfinished() error {
 			return fmt.Errorf("state folder: %w", err)
 		}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), unfinished) {
+			if !strings.HasPrefix(e.Name(), atomicfile.Unfinished) {
 				continue
 			}
 			if err := os.Remove(s.path(dir, e.Name())); err != nil {
@@ -164,26 +165,10 @@ func (s *state) readSecret(dir, name string) (string, error) {
 	return value, nil
 }
 
-// unfinished begins the names of files that are being written.
-const unfinished = ".new-"
-
-// writeFile replaces a private file as a whole: readers see the old or the new
-// content, and so does the next start after a crash.
+// writeFile replaces a private file as a whole.
 func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*") // 0600
-	if err != nil {
+	if err := atomicfile.Write(path, data, 0o600); err != nil {
 		return fmt.Errorf("state folder: %w", err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("state folder: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -9,6 +9,10 @@ import (
 	"sync"
 )
 
+// Unfinished begins the names of files that are being written: a crash may leave
+// them.
+const Unfinished = ".new-"
+
 // Write replaces a file and returns when it is on disk.
 func Write(path string, data []byte, mode os.FileMode) error {
 	if err := replace(path, data, mode, (*os.File).Sync); err != nil {
@@ -24,7 +28,7 @@ func Replace(path string, data []byte, mode os.FileMode) error {
 }
 
 func replace(path string, data []byte, mode os.FileMode, sync func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), Unfinished+"*")
 	if err != nil {
 		return err
 	}
