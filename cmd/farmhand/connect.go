@@ -64,10 +64,7 @@ func (c *connection) with(cmd *cobra.Command, do func(*jobclient.Client) error) 
 		return err
 	}
 	defer client.Close()
-	err = do(client)
-	if errors.Is(err, jobclient.ErrUnreachable) {
-		err = fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
-	}
+	err = unreachable(do(client))
 	speakCommands(err)
 	return err
 }
@@ -94,21 +91,35 @@ func speakCommands(err error) {
 	}
 }
 
-// client connects to the dispatcher.
-func (c *connection) client(cmd *cobra.Command) (*jobclient.Client, error) {
-	gateway, err := c.find("the gateway", c.gateway, "gateway.url", "FARMHAND_GATEWAY", "OPENFAAS_URL")
+// unreachable says what to do about a gateway that nobody answers at.
+func unreachable(err error) error {
+	if errors.Is(err, jobclient.ErrUnreachable) {
+		return fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
+	}
+	return err
+}
+
+// address finds the gateway, without a slash at its end, and the token for it.
+func (c *connection) address() (gateway, token string, err error) {
+	gateway, err = c.find("the gateway", c.gateway, "gateway.url", "FARMHAND_GATEWAY", "OPENFAAS_URL")
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	u, err := url.Parse(gateway)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
+		return "", "", usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
 	}
-	token, err := c.token(gateway)
+	token, err = c.token(gateway)
+	return strings.TrimSuffix(gateway, "/"), token, err
+}
+
+// client connects to the dispatcher.
+func (c *connection) client(cmd *cobra.Command) (*jobclient.Client, error) {
+	gateway, token, err := c.address()
 	if err != nil {
 		return nil, err
 	}
-	client, err := jobclient.New(strings.TrimSuffix(gateway, "/")+"/function/dispatcher", token)
+	client, err := jobclient.New(gateway+"/function/dispatcher", token)
 	if err != nil {
 		return nil, err
 	}

@@ -32,19 +32,11 @@ type farmClient struct {
 
 // farms connects to the controller.
 func (c *connection) farms() (*farmClient, error) {
-	gateway, err := c.find("the gateway", c.gateway, "gateway.url", "FARMHAND_GATEWAY", "OPENFAAS_URL")
+	gateway, token, err := c.address()
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(gateway)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usage("%q is no URL of a gateway: want http://HOST:PORT", gateway)
-	}
-	token, err := c.token(gateway)
-	if err != nil {
-		return nil, err
-	}
-	return &farmClient{gateway: strings.TrimSuffix(gateway, "/"), token: token}, nil
+	return &farmClient{gateway: gateway, token: token}, nil
 }
 
 // withFarms runs a command that calls the controller.
@@ -53,11 +45,7 @@ func (c *connection) withFarms(do func(*farmClient) error) error {
 	if err != nil {
 		return err
 	}
-	err = do(client)
-	if errors.Is(err, jobclient.ErrUnreachable) {
-		err = fmt.Errorf("%w; start the platform with farmhand up -d, or name another gateway with --gateway", err)
-	}
-	return err
+	return unreachable(do(client))
 }
 
 // overview is the controller and all its farms.
