@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -34,10 +35,14 @@ type QueueConfig struct {
 	Log    func(format string, args ...any)
 }
 
+// gcPercent is what stack.yml gives the dispatcher as GOGC; the peer gets it too.
+const gcPercent = 400
+
 // Queue drains pre-filled no-op tasks through the production dispatcher and a
 // real redis-server (append-only file, synced every second), in turn with the
 // peer; then offers half of the peak in an open loop.
 func Queue(ctx context.Context, c QueueConfig) (*Report, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	r := NewReport(c.Seed)
 	var ours, theirs, ratios []float64
 	for i := 0; i <= c.Runs; i++ { // the first is a warm-up
@@ -221,7 +226,9 @@ func drainPeer(ctx context.Context, c QueueConfig) (rate float64, err error) {
 		return 0, err
 	}
 	defer s.Kill()
-	out, err := exec.CommandContext(ctx, c.Peer, "-redis", s.Addr, "-tasks", strconv.Itoa(c.Tasks), "-concurrency", strconv.Itoa(c.Window)).Output()
+	cmd := exec.CommandContext(ctx, c.Peer, "-redis", s.Addr, "-tasks", strconv.Itoa(c.Tasks), "-concurrency", strconv.Itoa(c.Window))
+	cmd.Env = append(os.Environ(), "GOGC="+strconv.Itoa(gcPercent))
+	out, err := cmd.Output()
 	if err != nil {
 		return 0, fmt.Errorf("bench: %s: %w", c.Peer, err)
 	}
