@@ -39,7 +39,10 @@ type Param struct {
 	Name     string
 	Doc      string // with its unit
 	Default  float64
-	Min, Max float64 // inclusive
+	Min, Max float64  // inclusive
+	Integer  bool     // whole numbers only
+	Choices  []string // where there are any, values have names: the number is an index
+	Search   Range    // where calibration looks; the zero Range: nowhere
 }
 
 // Law is a kind of policy.
@@ -84,8 +87,17 @@ const longest = 500
 // parameters, as in "static:n=4" or "staffing:headroom=1.2,floor=2". The error
 // names what is wrong and what would be right.
 func New(spec string) (Policy, error) {
+	p, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return p.law.make(p), nil
+}
+
+// parse reads a specification.
+func parse(spec string) (Params, error) {
 	if len(spec) > longest {
-		return nil, fmt.Errorf("policy: a specification of %d bytes is not valid: want at most %d", len(spec), longest)
+		return Params{}, fmt.Errorf("policy: a specification of %d bytes is not valid: want at most %d", len(spec), longest)
 	}
 	name, rest, _ := strings.Cut(strings.TrimSpace(spec), ":")
 	i := slices.IndexFunc(laws, func(l Law) bool { return l.Name == name })
@@ -94,7 +106,7 @@ func New(spec string) (Policy, error) {
 		for _, l := range laws {
 			names = append(names, l.Name)
 		}
-		return nil, fmt.Errorf("policy: %q is no law: want one of %s", name, strings.Join(names, ", "))
+		return Params{}, fmt.Errorf("policy: %q is no law: want one of %s", name, strings.Join(names, ", "))
 	}
 	law := &laws[i]
 	p := Params{law: law, by: map[string]float64{}}
@@ -105,20 +117,48 @@ func New(spec string) (Policy, error) {
 		key, text, ok := strings.Cut(item, "=")
 		j := slices.IndexFunc(law.Params, func(q Param) bool { return q.Name == key })
 		if !ok || j < 0 {
-			return nil, fmt.Errorf("policy: %q is no parameter of %s: want %s", item, name, law.usage())
+			return Params{}, fmt.Errorf("policy: %q is no parameter of %s: want %s", item, name, law.usage())
 		}
-		q := law.Params[j]
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(v) || v < q.Min || v > q.Max {
-			return nil, fmt.Errorf("policy: %s of %s: %q is not valid: want a number from %g to %g", key, name, text, q.Min, q.Max)
+		v, ok := law.Params[j].parse(text)
+		if !ok {
+			return Params{}, fmt.Errorf("policy: %s of %s: %q is not valid: want %s", key, name, text, law.Params[j].valid())
 		}
 		if _, twice := p.by[key]; twice {
-			return nil, fmt.Errorf("policy: %s of %s stands twice: want it once", key, name)
+			return Params{}, fmt.Errorf("policy: %s of %s stands twice: want it once", key, name)
 		}
 		p.by[key] = v
 	}
 	p.spec = law.spec(p.by)
-	return law.make(p), nil
+	return p, nil
+}
+
+// parse reads a value; ok is false where it is not valid.
+func (q *Param) parse(text string) (v float64, ok bool) {
+	if len(q.Choices) > 0 {
+		i := slices.Index(q.Choices, text)
+		return float64(i), i >= 0
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && v >= q.Min && v <= q.Max && (!q.Integer || v == math.Trunc(v))
+}
+
+// valid says what is.
+func (q *Param) valid() string {
+	switch {
+	case len(q.Choices) > 0:
+		return "one of " + strings.Join(q.Choices, ", ")
+	case q.Integer:
+		return fmt.Sprintf("a whole number from %g to %g", q.Min, q.Max)
+	}
+	return fmt.Sprintf("a number from %g to %g", q.Min, q.Max)
+}
+
+// text writes a value so that parse reads it.
+func (q *Param) text(v float64) string {
+	if len(q.Choices) > 0 {
+		return q.Choices[int(v)]
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // spec writes the parameters that differ from their defaults, in the law's order.
@@ -126,7 +166,7 @@ func (l *Law) spec(by map[string]float64) string {
 	var items []string
 	for _, q := range l.Params {
 		if v, ok := by[q.Name]; ok && v != q.Default {
-			items = append(items, q.Name+"="+strconv.FormatFloat(v, 'g', -1, 64))
+			items = append(items, q.Name+"="+q.text(v))
 		}
 	}
 	if len(items) == 0 {
@@ -141,6 +181,10 @@ func (l *Law) usage() string {
 	}
 	var items []string
 	for _, q := range l.Params {
+		if len(q.Choices) > 0 {
+			items = append(items, q.Name+"="+strings.Join(q.Choices, "|"))
+			continue
+		}
 		items = append(items, fmt.Sprintf("%s=%g…%g", q.Name, q.Min, q.Max))
 	}
 	return strings.Join(items, ", ")

@@ -55,9 +55,10 @@ func TestSpecErrors(t *testing.T) {
 		"magic:n=1":            `policy: "magic" is no law: want one of manual, reactive-average, reactive-maximum, staffing, static, threshold`,
 		"static:m=1":           `policy: "m=1" is no parameter of static: want n=0…10000`,
 		"static:4":             `policy: "4" is no parameter of static: want n=0…10000`,
-		"static:n=four":        `policy: n of static: "four" is not valid: want a number from 0 to 10000`,
-		"static:n=-1":          `policy: n of static: "-1" is not valid: want a number from 0 to 10000`,
-		"static:n=NaN":         `policy: n of static: "NaN" is not valid: want a number from 0 to 10000`,
+		"static:n=four":        `policy: n of static: "four" is not valid: want a whole number from 0 to 10000`,
+		"static:n=-1":          `policy: n of static: "-1" is not valid: want a whole number from 0 to 10000`,
+		"static:n=2.5":         `policy: n of static: "2.5" is not valid: want a whole number from 0 to 10000`,
+		"static:n=NaN":         `policy: n of static: "NaN" is not valid: want a whole number from 0 to 10000`,
 		"threshold:cooldown=x": `policy: cooldown of threshold: "x" is not valid: want a number from 0 to 3600`,
 	} {
 		if _, err := New(spec); err == nil || err.Error() != want {

@@ -46,8 +46,8 @@ func newReactive(name, doc string, longest bool) Law {
 		Name: name,
 		Doc:  doc,
 		Params: []Param{
-			{Name: "horizon", Doc: "seconds in which the queue should be worked off", Default: 8, Min: 1, Max: 900},
-			{Name: "safety", Doc: "times the computed need", Default: 1, Min: 0.1, Max: 10},
+			{Name: "horizon", Doc: "seconds in which the queue should be worked off", Default: 8, Min: 1, Max: 900, Search: Range{Min: 1, Max: 120, Log: true}},
+			{Name: "safety", Doc: "times the computed need", Default: 1, Min: 0.1, Max: 10, Search: Range{Min: 0.3, Max: 5, Log: true}},
 		},
 		make: func(p Params) Policy {
 			return reactive{p.Spec(), longest, p.Get("horizon"), p.Get("safety")}

@@ -53,12 +53,12 @@ var staffing = Law{
 	Name: "staffing",
 	Doc:  "the fewest replicas with which an M/G/c queue is on time and a backlog drains",
 	Params: []Param{
-		{Name: "headroom", Doc: "times the offered load", Default: 1.1, Min: 0.5, Max: 4},
-		{Name: "beta", Doc: "slots beyond the load, at least, in square roots of the load", Default: 0.5, Min: 0, Max: 10},
-		{Name: "drain", Doc: "times the slots that drain a backlog in time", Default: 1, Min: 0, Max: 10},
-		{Name: "floor", Doc: "least replicas", Default: 0, Min: 0, Max: most},
-		{Name: "cap", Doc: "most replicas; wins over floor", Default: most, Min: 0, Max: most},
-		{Name: "down", Doc: "seconds that the wish for a steady load is held", Default: 60, Min: 0, Max: 3600},
+		{Name: "headroom", Doc: "times the offered load", Default: 1.1, Min: 0.5, Max: 4, Search: Range{Min: 0.7, Max: 2.5, Log: true}},
+		{Name: "beta", Doc: "slots beyond the load, at least, in square roots of the load", Default: 0.5, Min: 0, Max: 10, Search: Range{Min: 0, Max: 3}},
+		{Name: "drain", Doc: "times the slots that drain a backlog in time", Default: 1, Min: 0, Max: 10, Search: Range{Min: 0, Max: 2}},
+		{Name: "floor", Doc: "least replicas", Default: 0, Min: 0, Max: most, Integer: true, Search: Range{1, 256, true, true}},
+		{Name: "cap", Doc: "most replicas; wins over floor", Default: most, Min: 0, Max: most, Integer: true, Search: Range{1, 256, true, true}},
+		{Name: "down", Doc: "seconds that the wish for a steady load is held", Default: 60, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 600, Log: true}},
 	},
 	make: func(p Params) Policy {
 		return staff{

@@ -8,7 +8,7 @@ import "fmt"
 var static = Law{
 	Name:   "static",
 	Doc:    "a fixed number of replicas",
-	Params: []Param{{Name: "n", Doc: "replicas; 0 = the farm's minimum", Default: 0, Min: 0, Max: 10_000}},
+	Params: []Param{{Name: "n", Doc: "replicas; 0 = the farm's minimum", Default: 0, Min: 0, Max: 10_000, Integer: true, Search: Range{1, 256, true, true}}},
 	make:   func(p Params) Policy { return fixed{spec: p.Spec(), n: int(p.Get("n"))} },
 }
 

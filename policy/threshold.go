@@ -27,10 +27,10 @@ var threshold = Law{
 	Name: "threshold",
 	Doc:  "a step up or down when the queue per slot leaves a band",
 	Params: []Param{
-		{Name: "up", Doc: "waiting tasks per ready slot above which replicas are added", Default: 1, Min: 0, Max: 1000},
-		{Name: "down", Doc: "waiting tasks per ready slot at which replicas are taken away", Default: 0.1, Min: 0, Max: 1000},
-		{Name: "step", Doc: "replicas a step", Default: 1, Min: 1, Max: 1000},
-		{Name: "cooldown", Doc: "seconds from any step to a step down", Default: 60, Min: 0, Max: 3600},
+		{Name: "up", Doc: "waiting tasks per ready slot above which replicas are added", Default: 1, Min: 0, Max: 1000, Search: Range{Min: 0.05, Max: 20, Log: true}},
+		{Name: "down", Doc: "waiting tasks per ready slot at which replicas are taken away", Default: 0.1, Min: 0, Max: 1000, Search: Range{Min: 0, Max: 1}},
+		{Name: "step", Doc: "replicas a step", Default: 1, Min: 1, Max: 1000, Integer: true, Search: Range{1, 32, true, true}},
+		{Name: "cooldown", Doc: "seconds from any step to a step down", Default: 60, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 600, Log: true}},
 	},
 	make: func(p Params) Policy {
 		return stepper{p.Spec(), p.Get("up"), p.Get("down"), p.Get("step"), p.Get("cooldown")}
