@@ -98,18 +98,25 @@ func (t *Tally) settle(o *ledger.Outcome, v ledger.Verdict, now time.Time) {
 	}
 }
 
-// done counts a task whose result was accepted. The time before the lease is
-// the server's, the time after it the dispatcher's: no difference is taken
-// between two clocks.
+// done counts a task whose result was accepted.
 func (t *Tally) done(o *ledger.Outcome, now time.Time) {
-	wait := o.Lease.Taken.Sub(o.Lease.Accepted) + o.Waited
+	wait, service, sojourn := Times(o, now)
+	t.Wait.Add(wait.Seconds())
+	t.Service.Add(service.Seconds())
+	t.Sojourn.Add(sojourn.Seconds())
+}
+
+// Times are those of a task whose result was accepted at now: from acceptance to
+// the last hand-over, from there to the answer, and from acceptance to the accepted
+// result. The time before the lease is the server's, the time after it the
+// dispatcher's: no difference is taken between two clocks.
+func Times(o *ledger.Outcome, now time.Time) (wait, service, sojourn time.Duration) {
+	wait = o.Lease.Taken.Sub(o.Lease.Accepted) + o.Waited
 	served := o.Service
 	if !o.Started.IsZero() {
 		served = max(served, now.Sub(o.Started)) // with the way of the result to the ledger
 	}
-	t.Wait.Add(wait.Seconds())
-	t.Service.Add(o.Service.Seconds())
-	t.Sojourn.Add((wait + served).Seconds())
+	return wait, o.Service, wait + served
 }
 
 // Drain hands over what was counted since the last call, by farm.
