@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Poisson arrivals are independent of one another, at a constant rate.
+type Poisson struct{ Rate float64 }
+
+// Draw the instants.
+func (p Poisson) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []Change) {
+	return stepwise(r, []Change{{0, p.Rate}}, horizon, at)
+}
+
+func (p Poisson) String() string { return flow("poisson", "rate", p.Rate) }
+
+// stepwise appends the arrivals of a Poisson process whose rate is constant from
+// one change to the next. The first change is at 0. What is left of a gap when
+// the rate changes is drawn anew: the process has no memory.
+func stepwise(r *rand.Rand, steps []Change, horizon float64, at []float64) ([]float64, []Change) {
+	sum := 0.0
+	for i, s := range steps {
+		sum += s.Rate * (end(steps, i, horizon) - s.At)
+	}
+	at = slices.Grow(at, expected(sum))
+	for i, s := range steps {
+		if s.Rate <= 0 {
+			continue
+		}
+		until, gap := end(steps, i, horizon), 1/s.Rate
+		for t := s.At + gap*r.ExpFloat64(); t < until; t += gap * r.ExpFloat64() {
+			at = append(at, t)
+		}
+	}
+	return at, steps
+}
+
+// end is when step i ends.
+func end(steps []Change, i int, horizon float64) float64 {
+	if i+1 < len(steps) {
+		return min(horizon, steps[i+1].At)
+	}
+	return horizon
+}
+
+// expected is room for a Poisson number of arrivals, hardly ever too little.
+func expected(mean float64) int {
+	return int(min(mean+5*math.Sqrt(mean), 1e8)) + 8
+}
+
+// grid is how far apart the changes of a rate that changes all the time are told.
+const grid = 5.0 // s
+
+// thinned appends the arrivals of a Poisson process with any rate up to peak, by
+// thinning (Lewis and Shedler 1979), which is exact. Its changes are the rate in
+// the middle of each stretch of the grid.
+func thinned(r *rand.Rand, rate func(t float64) float64, peak, horizon float64, at []float64) ([]float64, []Change) {
+	var steps []Change
+	sum := 0.0
+	for i := 0; float64(i)*grid < horizon; i++ {
+		t := float64(i) * grid
+		steps = append(steps, Change{t, rate(t + grid/2)})
+		sum += steps[i].Rate * min(grid, horizon-t)
+	}
+	if peak <= 0 {
+		return at, steps
+	}
+	at = slices.Grow(at, expected(sum))
+	gap := 1 / peak
+	for t := gap * r.ExpFloat64(); t < horizon; t += gap * r.ExpFloat64() {
+		if r.Float64()*peak < rate(t) {
+			at = append(at, t)
+		}
+	}
+	return at, steps
+}
+
+// split returns a source for the rates, so that the arrivals of a shorter horizon
+// are the first of those of a longer one.
+func split(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
