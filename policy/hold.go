@@ -1,29 +1,15 @@
 package policy
 
-import (
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // stale is why every law but the fixed one holds where Observation.Stale.
 const stale = "the signals are missing or too old"
 
-// stairs is how many past wishes peak remembers.
+// stairs is how many past wishes peak remembers where its trail is no longer.
 const stairs = 8
 
-// stair is a wish and when it was made. Memory keeps them as wish0, at0 and on,
-// after the name of what is held.
-type stair struct{ at, wish float64 }
-
-// keys are the names of stairs in Memory.
-type keys [stairs][2]string
-
-func keysOf(name string) (k keys) {
-	for i := range k {
-		k[i] = [2]string{name + "at" + strconv.Itoa(i), name + "wish" + strconv.Itoa(i)}
-	}
-	return k
-}
+// wishes names a trail of past wishes.
+func wishes(name string) trail { return trailOf(name, "wish", stairs) }
 
 // peak is the largest wish of the last span seconds, this one included: a law that
 // wishes for it goes up at once and down only when a whole span agreed. It is the
@@ -31,32 +17,28 @@ func keysOf(name string) (k keys) {
 //
 // Memory need not keep every wish. One that a later wish reached can never be the
 // largest again, so those that count form a stair that falls from the oldest to the
-// newest. Where it has more than stairs steps the two nearest in height become one,
-// the higher at the later time: a count is then held longer than span, never
-// shorter.
-func (k *keys) peak(m Memory, now, span, wish float64) float64 {
-	kept := make([]stair, 0, stairs+1)
-	for _, key := range k {
-		s := stair{m[key[0]], m[key[1]]}
-		if s.wish > wish && s.wish <= most && s.at <= now && s.at >= now-span {
+// newest. Where it has more steps than the trail has room for, the two nearest in
+// height become one, the higher at the later time: a count is then held longer than
+// span, never shorter.
+func (t trail) peak(m Memory, now, span, wish float64) float64 {
+	var room [stairs + 1]mark
+	kept := room[:0]
+	for _, s := range t.load(m, make([]mark, 0, stairs)) {
+		if s.value > wish && s.value <= most && s.at <= now && s.at >= now-span {
 			kept = append(kept, s)
 		}
-		delete(m, key[0])
-		delete(m, key[1])
 	}
-	kept = append(kept, stair{now, wish})
-	if len(kept) > stairs {
+	kept = append(kept, mark{now, wish})
+	if len(kept) > len(t) {
 		low := 0
-		for i := range kept[:stairs] {
-			if kept[i].wish-kept[i+1].wish < kept[low].wish-kept[low+1].wish {
+		for i := range kept[:len(t)] {
+			if kept[i].value-kept[i+1].value < kept[low].value-kept[low+1].value {
 				low = i
 			}
 		}
-		kept[low+1].wish = kept[low].wish
+		kept[low+1].value = kept[low].value
 		kept = slices.Delete(kept, low, low+1)
 	}
-	for i, s := range kept {
-		m[k[i][0]], m[k[i][1]] = s.at, s.wish
-	}
-	return kept[0].wish
+	t.save(m, kept)
+	return kept[0].value
 }

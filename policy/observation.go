@@ -166,6 +166,10 @@ type Observation struct {
 	CPU    Maybe `json:"cpu"`    // cores in use by all replicas
 	Memory Maybe `json:"memory"` // bytes in use by all replicas
 	Busy   Maybe `json:"busy"`   // share of slots in use, 0…1
+
+	// Quiet spares laws the Reason of their decisions, for a caller that asks millions
+	// of times and reads none. It is not observed, and what is wished is the same.
+	Quiet bool `json:"-"`
 }
 
 // Windows returns the lengths of the short and the long window for an interval,

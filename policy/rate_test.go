@@ -43,18 +43,18 @@ func TestRate(t *testing.T) {
 func TestPeak(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, kinds := range []int{stairs, 1000} {
-		m, past := Memory{}, []stair{}
+		m, past := Memory{}, []mark{}
 		for i := range 2000 {
 			now, wish := float64(2*i), float64(r.IntN(kinds))
-			past = append(past, stair{now, wish})
+			past = append(past, mark{now, wish})
 			want, most := 0.0, 0.0
 			for _, s := range past {
-				most = max(most, s.wish)
+				most = max(most, s.value)
 				if s.at >= now-60 {
-					want = max(want, s.wish)
+					want = max(want, s.value)
 				}
 			}
-			got := steadyKeys.peak(m, now, 60, wish)
+			got := steadyWishes.peak(m, now, 60, wish)
 			if got < want || got > most || kinds == stairs && got != want {
 				t.Fatalf("peak %g, want %g", got, want)
 			}
@@ -64,12 +64,12 @@ func TestPeak(t *testing.T) {
 
 func TestPeakEdges(t *testing.T) {
 	m := Memory{}
-	near(t, "first", steadyKeys.peak(m, 100, 60, 9), 9, 0)
-	near(t, "lower", steadyKeys.peak(m, 130, 60, 4), 9, 0)
-	near(t, "at the end of the span", steadyKeys.peak(m, 160, 60, 2), 9, 0)
-	near(t, "after it", steadyKeys.peak(m, 161, 60, 2), 4, 0)
-	near(t, "higher at once", steadyKeys.peak(m, 162, 60, 30), 30, 0)
+	near(t, "first", steadyWishes.peak(m, 100, 60, 9), 9, 0)
+	near(t, "lower", steadyWishes.peak(m, 130, 60, 4), 9, 0)
+	near(t, "at the end of the span", steadyWishes.peak(m, 160, 60, 2), 9, 0)
+	near(t, "after it", steadyWishes.peak(m, 161, 60, 2), 4, 0)
+	near(t, "higher at once", steadyWishes.peak(m, 162, 60, 30), 30, 0)
 	near(t, "one wish left", float64(len(m)), 2, 0)
-	near(t, "the clock went back", steadyKeys.peak(m, 50, 60, 1), 1, 0)
-	near(t, "no span", steadyKeys.peak(Memory{"at0": 49, "wish0": 7}, 50, 0, 1), 1, 0)
+	near(t, "the clock went back", steadyWishes.peak(m, 50, 60, 1), 1, 0)
+	near(t, "no span", steadyWishes.peak(Memory{"at0": 49, "wish0": 7}, 50, 0, 1), 1, 0)
 }

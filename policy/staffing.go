@@ -48,7 +48,7 @@ import (
 // formula. floor, cap and drain = 0 are there for calibration: where bursts pass
 // before a replica is ready the best rule hardly moves.
 //
-// Memory: the past wishes that keys.peak keeps, of both.
+// Memory: the past wishes that trail.peak keeps, of both.
 var staffing = Law{
 	Name: "staffing",
 	Doc:  "the fewest replicas with which an M/G/c queue is on time and a backlog drains",
@@ -100,8 +100,8 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 		why += fmt.Sprintf("; bounded to %d", now)
 	}
 	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
-	held := count(steadyKeys.peak(m, at, s.down, possible(o, s.bound(steady))))
-	draining := count(drainKeys.peak(m, at, soon, possible(o, now)))
+	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.bound(steady))))
+	draining := count(drainWishes.peak(m, at, soon, possible(o, now)))
 	switch {
 	case held > now && held >= draining:
 		why += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
@@ -111,7 +111,7 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	return Decision{Replicas: max(now, held, draining), Reason: why}
 }
 
-var steadyKeys, drainKeys = keysOf(""), keysOf("drain")
+var steadyWishes, drainWishes = wishes(""), wishes("drain")
 
 // bound is a count between floor and cap.
 func (s staff) bound(replicas float64) int { return count(min(max(replicas, s.floor), s.cap)) }
