@@ -3,44 +3,7 @@ package signal
 import (
 	"math"
 	"slices"
-
-	"github.com/DataDog/sketches-go/ddsketch/mapping"
 )
-
-// Accuracy is the relative error of a quantile at most, between 10 µs and a day.
-// What is shorter counts as 0; what is longer, as a day. Count, sum, sum of
-// squares and maximum are exact.
-const Accuracy = 0.02
-
-const (
-	shortest = 1e-5
-	longest  = 1e5
-)
-
-// Bins is how many bins a histogram has at most: bin 0 is for what is shorter
-// than 10 µs, the others grow by 4 % each.
-const Bins = 577
-
-var (
-	scale, _ = mapping.NewLogarithmicMapping(Accuracy) // only an accuracy outside (0, 1) is an error
-	base     = scale.Index(shortest) - 1
-)
-
-// binOf returns the bin of a duration.
-func binOf(x float64) int {
-	if x < shortest {
-		return 0
-	}
-	return scale.Index(min(x, longest)) - base
-}
-
-// middle returns the duration that stands for a bin.
-func middle(bin int) float64 {
-	if bin == 0 {
-		return 0
-	}
-	return scale.Value(bin + base)
-}
 
 // Bin is a bin that is not empty.
 type Bin struct {

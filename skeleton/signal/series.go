@@ -58,6 +58,11 @@ type Series struct {
 // farm's. The seconds themselves are read again from the store.
 func NewSeries(s State) *Series { return &Series{state: s.clone()} }
 
+// Reset begins anew from a state, as NewSeries does, in the memory that there is.
+func (s *Series) Reset(st State) {
+	*s = Series{state: st.clone(), ring: s.ring, spare: s.spare, peaks: s.peaks[:0]}
+}
+
 // State is what has to survive a restart.
 func (s *Series) State() State { return s.state.clone() }
 

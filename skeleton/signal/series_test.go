@@ -166,3 +166,26 @@ func TestStateSurvivesRestarts(t *testing.T) {
 		t.Error("no start-up lag was measured")
 	}
 }
+
+// A Series that was reset sees what a new one does.
+func TestResetSeriesIsNew(t *testing.T) {
+	play := func(f *farm) (list []string) {
+		for i := range 400 {
+			f.second(1+i/100*37%50, 0.01*float64(1+i%7))
+			b, err := json.Marshal(f.observe())
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(b))
+		}
+		return list
+	}
+	used, fresh, again := newFarm(t, 2*time.Second), newFarm(t, 2*time.Second), newFarm(t, 2*time.Second)
+	used.seconds(1200, 90, 0.2)
+	used.observe()
+	used.s.Reset(signal.State{})
+	again.s = used.s
+	if got, want := play(again), play(fresh); !slices.Equal(got, want) {
+		t.Error("a reset Series sees other things than a new one")
+	}
+}
