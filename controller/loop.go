@@ -39,6 +39,9 @@ type Config struct {
 	Allocator Allocator // nil: unlimited
 	// Ticked is called after each decision with how late it was; for measuring.
 	Ticked func(farm string, late time.Duration)
+	// Looked is called after each look at a farm that this controller decides for,
+	// once what was decided is kept; for metrics. It must not block.
+	Looked func(Look)
 	Log    *slog.Logger // nil: silent
 }
 

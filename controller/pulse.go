@@ -78,6 +78,7 @@ func (c *Controller) pulse(ctx context.Context, all bool) (more bool, err error)
 		return more, err
 	}
 	c.note(ctx, entries)
+	c.tell(batch)
 	if err := c.publish(ctx, batch); err != nil {
 		return more, err
 	}
