@@ -230,7 +230,8 @@ func TestFunctionsWorld(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.config.State, "secrets", "mine"), []byte("hidden"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := function("echo", "farmhand_redis_url", "redis://elsewhere:1/0", "farmhand_gateway_url", "http://elsewhere", "colour", "green")
+	d := function("echo", "farmhand_redis_url", "redis://elsewhere:1/0", "farmhand_gateway_url", "http://elsewhere", "colour", "green",
+		"farmhand_metrics_listen", ":8083")
 	d.Secrets = []string{"mine", "farmhand-redis", "basic-auth-password"}
 	b.deploy(d)
 	var w struct {
@@ -252,6 +253,7 @@ func TestFunctionsWorld(t *testing.T) {
 	auth, address, _ := strings.Cut(strings.TrimPrefix(full, "redis://"), "@")
 	_, password := b.Credentials()
 	if env["farmhand_redis_url"] != "redis://"+address || env["farmhand_gateway_url"] != b.URL() || env["colour"] != "green" ||
+		env["farmhand_metrics_listen"] != "127.0.0.1:0" ||
 		env["OPENFAAS_NAME"] != "echo" || env["OPENFAAS_NAMESPACE"] != "openfaas-fn" || env["OF_THE_PLATFORM"] != "" || env["farmhand_nats_url"] != "" {
 		t.Errorf("environment: %v", env)
 	}

@@ -19,7 +19,8 @@ const functionPath = "/usr/local/bin:/usr/bin:/bin"
 func (p *Platform) environment(s *spec, address, tmp, secrets string) []string {
 	env := map[string]string{"PATH": functionPath}
 	maps.Copy(env, s.EnvVars)
-	own := map[string]string{"farmhand_redis_url": p.redis.functionURL(), "farmhand_gateway_url": p.url}
+	own := map[string]string{"farmhand_redis_url": p.redis.functionURL(), "farmhand_gateway_url": p.url,
+		"farmhand_metrics_listen": "127.0.0.1:0"} // replicas share this machine's ports; the log has what became of it
 	maps.Copy(own, p.async.environment())
 	for name, value := range own {
 		if _, ok := env[name]; ok {

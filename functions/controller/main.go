@@ -3,6 +3,7 @@
 //
 // Environment: farmhand_redis_url, farmhand_gateway_url, farmhand_namespace,
 // farmhand_capacity (replicas of all farms together; none = no limit),
+// farmhand_metrics_listen (address of GET /metrics; none = no metrics),
 // farmhand_kept_bytes (as the dispatcher's: with more results nothing is handed out).
 // Secrets: farmhand-token, farmhand-redis (optional), basic-auth-user,
 // basic-auth-password.
@@ -16,13 +17,16 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"farmhand/controller"
+	"farmhand/controller/metrics"
 	"farmhand/controller/openfaas"
 	"farmhand/controller/rediskeeper"
 	"farmhand/controller/redispast"
 	"farmhand/gateway"
 	"farmhand/internal/fn"
+	"farmhand/internal/promserve"
 	"farmhand/internal/redisurl"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
@@ -62,15 +66,26 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{KeptBytes: kept}})
 	past := redispast.New(rdb, log)
-	c, err := controller.New(controller.Config{
+	var c *controller.Controller // made with what asks it
+	told := metrics.New(func() controller.Status { return c.Status() }, time.Now)
+	c, err = controller.New(controller.Config{
 		Platform:  openfaas.New(client, os.Getenv("farmhand_namespace")),
 		Ledgers:   store,
 		Signals:   redissignal.New(rdb, redissignal.Options{}),
 		Keeper:    rediskeeper.New(rdb, nil),
 		Receipts:  past,
 		Allocator: controller.Capacity(capacity),
+		Looked:    told.Looked,
 		Log:       log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	registry, err := promserve.NewRegistry(told)
+	if err != nil {
+		return nil, err
+	}
+	scraped, err := promserve.Start(registry, log)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +95,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Ready:   func() bool { return !c.Status().Updated.IsZero() },
 		Stop: func(ctx context.Context) error {
 			c.Stop()
-			err := past.Close(ctx)
+			err := errors.Join(past.Close(ctx), scraped.Stop(ctx))
 			client.CloseIdle()
 			store.Close()
 			return errors.Join(err, rdb.Close())

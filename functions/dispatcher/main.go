@@ -1,7 +1,8 @@
 // Command dispatcher is the function that takes jobs and hands their tasks to
 // workers; docs/api.md describes its HTTP API.
 //
-// Environment: farmhand_redis_url, farmhand_gateway_url, and config below.
+// Environment: farmhand_redis_url, farmhand_gateway_url, farmhand_metrics_listen
+// (address of GET /metrics; none = no metrics), and config below.
 // Secrets: farmhand-token; farmhand-redis, farmhand-callback and farmhand-nats
 // (optional).
 package main
@@ -21,6 +22,7 @@ import (
 
 	"farmhand/gateway"
 	"farmhand/internal/fn"
+	"farmhand/internal/promserve"
 	"farmhand/internal/redisurl"
 	"farmhand/internal/secret"
 	"farmhand/skeleton/callback"
@@ -28,6 +30,7 @@ import (
 	"farmhand/skeleton/jobapi"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
+	"farmhand/skeleton/metrics"
 	"farmhand/skeleton/signal"
 	"farmhand/skeleton/signal/redissignal"
 )
@@ -77,8 +80,17 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		QueueTasks: cfg.QueueTasks, QueueBytes: cfg.QueueBytes, KeptBytes: cfg.KeptBytes}})
 	name := owner()
 	recorder := signal.NewRecorder(time.Now)
+	counted := metrics.New(recorder, func() ([]string, bool) { return farms(store) })
+	registry, err := promserve.NewRegistry(counted)
+	if err != nil {
+		return nil, err
+	}
+	scraped, err := promserve.Start(registry, log)
+	if err != nil {
+		return nil, err
+	}
 	d, err := dispatch.Start(dispatch.Config{
-		Observer:   recorder,
+		Observer:   counted,
 		Store:      store,
 		Caller:     &caller{invoker: invoker, limit: cfg.MaxResult},
 		Owner:      name,
@@ -115,12 +127,26 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 			api.Close()
 		},
 		Stop: func(ctx context.Context) error {
-			err := errors.Join(nats.stop(ctx), d.Stop(ctx), flusher.Stop(ctx))
+			err := errors.Join(nats.stop(ctx), d.Stop(ctx), flusher.Stop(ctx), scraped.Stop(ctx))
 			store.Close()
 			invoker.CloseIdle()
 			return errors.Join(err, rdb.Close())
 		},
 	}, nil
+}
+
+// farms lists the farms of the roster, for a scrape; Redis may be away.
+func farms(store *redisledger.Store) (names []string, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	roster, err := store.Roster(ctx)
+	if err != nil {
+		return nil, false
+	}
+	for _, f := range roster.Farms {
+		names = append(names, f.Name)
+	}
+	return names, true
 }
 
 // notifier makes what delivers callbacks.
