@@ -15,6 +15,12 @@ type Law interface {
 	String() string // as in a scenario file
 }
 
+// Placed is a law that depends on which task it is, and when it arrives.
+type Placed interface {
+	Law
+	DrawAt(r *rand.Rand, i int, at float64) float64
+}
+
 // Arrivals are an arrival process.
 type Arrivals interface {
 	// Draw appends the instants at which tasks arrive in [0, horizon), in
@@ -66,6 +72,7 @@ type Farm struct {
 	Start          int     // replicas that are ready at the beginning
 	Attempts       int     // of a task that fails
 	Failing        float64 // share of attempts that fail
+	FIFO           bool    // tasks are served as they arrive, whatever their class, tenant and due
 }
 
 // Platform is how the replicas of a farm behave. A nil Law takes no time.
@@ -122,8 +129,13 @@ func (s *Scenario) Draw(seed uint64) *Tasks {
 	t.At, t.Changes = s.Arrivals.Draw(Stream(seed, StreamArrivals), s.Horizon, nil)
 	r := Stream(seed, StreamService)
 	t.Service = make([]float64, len(t.At))
+	placed, _ := s.Service.(Placed)
 	for i := range t.Service {
-		t.Service[i] = s.Service.Draw(r)
+		if placed != nil {
+			t.Service[i] = placed.DrawAt(r, i, t.At[i])
+		} else {
+			t.Service[i] = s.Service.Draw(r)
+		}
 	}
 	if f := s.Farm.DeadlineFactor; f > 0 {
 		t.Deadline = make([]float64, len(t.At))
