@@ -77,8 +77,12 @@ func specs(t *testing.T) (list []Policy) {
 	for _, law := range Laws() {
 		low, high := law.Name+":", law.Name+":"
 		for _, q := range law.Params {
-			low += q.Name + "=" + digits(q.Min) + ","
-			high += q.Name + "=" + digits(q.Max) + ","
+			lo, hi := q.Min, q.Max
+			if n := len(q.Choices); n > 0 {
+				hi = float64(n - 1)
+			}
+			low += q.Name + "=" + q.text(lo) + ","
+			high += q.Name + "=" + q.text(hi) + ","
 		}
 		list = append(list, make1(t, law.Name), make1(t, low), make1(t, high))
 	}

@@ -21,9 +21,10 @@ func wishes(name string) trail { return trailOf(name, "wish", stairs) }
 // height become one, the higher at the later time: a count is then held longer than
 // span, never shorter.
 func (t trail) peak(m Memory, now, span, wish float64) float64 {
-	var room [stairs + 1]mark
-	kept := room[:0]
-	for _, s := range t.load(m, make([]mark, 0, stairs)) {
+	var room [roomiest + 1]mark
+	all := t.load(m, room[:0])
+	kept := all[:0]
+	for _, s := range all {
 		if s.value > wish && s.value <= most && s.at <= now && s.at >= now-span {
 			kept = append(kept, s)
 		}

@@ -25,6 +25,9 @@ type mark struct{ at, value float64 }
 // each: memories are numbers by name.
 type trail [][2]string
 
+// roomiest is the most marks that any trail has room for.
+const roomiest = 64
+
 // trailOf names a trail of at most n marks.
 func trailOf(name, value string, n int) trail {
 	t := make(trail, n)

@@ -69,6 +69,11 @@ func (p Params) Get(name string) float64 {
 	if v, ok := p.by[name]; ok {
 		return v
 	}
+	return p.fallback(name)
+}
+
+// fallback is the default of a parameter.
+func (p Params) fallback(name string) float64 {
 	for _, q := range p.law.Params {
 		if q.Name == name {
 			return q.Default
@@ -191,4 +196,4 @@ func (l *Law) usage() string {
 }
 
 // laws in the order of their names; each stands in a file of its own.
-var laws = []Law{manual, reactiveAverage, reactiveMaximum, staffing, static, threshold}
+var laws = []Law{hpa, keda, kpa, manual, reactiveAverage, reactiveMaximum, staffing, static, threshold}

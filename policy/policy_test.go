@@ -14,7 +14,7 @@ func TestLaws(t *testing.T) {
 			t.Errorf("%s: the doc is one line", law.Name)
 		}
 		for _, q := range law.Params {
-			if q.Doc == "" || q.Default < q.Min || q.Default > q.Max {
+			if q.Doc == "" || len(q.Choices) == 0 && (q.Default < q.Min || q.Default > q.Max) {
 				t.Errorf("%s of %s: %+v", q.Name, law.Name, q)
 			}
 		}
@@ -50,9 +50,15 @@ func TestSpec(t *testing.T) {
 }
 
 func TestSpecErrors(t *testing.T) {
+	var names []string
+	for _, law := range Laws() {
+		names = append(names, law.Name)
+	}
+	all := strings.Join(names, ", ")
 	for spec, want := range map[string]string{
-		"":                     `policy: "" is no law: want one of manual, reactive-average, reactive-maximum, staffing, static, threshold`,
-		"magic:n=1":            `policy: "magic" is no law: want one of manual, reactive-average, reactive-maximum, staffing, static, threshold`,
+		"":                     `policy: "" is no law: want one of ` + all,
+		"magic:n=1":            `policy: "magic" is no law: want one of ` + all,
+		"hpa:metric=cpu":       `policy: metric of hpa: "cpu" is not valid: want one of busy, tasks`,
 		"static:m=1":           `policy: "m=1" is no parameter of static: want n=0…10000`,
 		"static:4":             `policy: "4" is no parameter of static: want n=0…10000`,
 		"static:n=four":        `policy: n of static: "four" is not valid: want a whole number from 0 to 10000`,

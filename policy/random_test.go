@@ -51,7 +51,7 @@ func TestMemoryIsStorable(t *testing.T) {
 		m := Memory{}
 		for range 500 {
 			p.Decide(wildObservation(r), m)
-			if len(m) > 2*stairs {
+			if len(m) > 8*roomiest {
 				t.Fatalf("%s remembers %d numbers", p.Name(), len(m))
 			}
 			if _, err := json.Marshal(m); err != nil {
