@@ -37,7 +37,7 @@ func (b buckets) of(n float64) buckets {
 
 // key is the name of a bucket.
 func (b *buckets) key(at float64) string {
-	return b.sums[int(clip(math.Mod(at, float64(b.n)), 0, float64(b.n-1)))]
+	return b.sums[int64(clip(at, 0, 1e15))%int64(b.n)]
 }
 
 // add adds a value to the bucket of a time that is not before the last.

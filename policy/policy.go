@@ -196,4 +196,4 @@ func (l *Law) usage() string {
 }
 
 // laws in the order of their names; each stands in a file of its own.
-var laws = []Law{hpa, keda, kpa, manual, reactiveAverage, reactiveMaximum, staffing, static, threshold}
+var laws = []Law{hpa, keda, kpa, manual, reactiveAverage, reactiveMaximum, staffing, static, threshold, timer}

@@ -92,11 +92,12 @@ func (r reactive) Decide(o *Observation, _ Memory) Decision {
 	case d <= -0.5:
 		step, why = -1, "down by 1"
 	}
-	return Decision{
-		Replicas: count(replicas + step),
-		Reason: fmt.Sprintf("need %s and have %s free, for %s waiting and %s/s at %s each: %s",
-			digits(need), digits(replicas-busy), digits(tasks(o.Waiting)), digits(float64(rate)), span(s), why),
+	d := Decision{Replicas: count(replicas + step)}
+	if !o.Quiet {
+		d.Reason = fmt.Sprintf("need %s and have %s free, for %s waiting and %s/s at %s each: %s",
+			digits(need), digits(replicas-busy), digits(tasks(o.Waiting)), digits(float64(rate)), span(s), why)
 	}
+	return d
 }
 
 // window is the shortest one that holds the horizon, or the longest there is.

@@ -42,47 +42,58 @@ import (
 // load, as Little's law has it: a + β·√a, or with a queue one slot for each task up
 // to twice the slots there are. Neither λ nor a task: hold.
 //
+// The rest is off by default, and there for calibration. trend adds to λ what it
+// will have grown by L + I from now, at the slope between the short and the long
+// window. window keeps λ from falling below its mean of about so many seconds, an
+// exponential one: up at once, down as the average goes. boost is a share more while a
+// level that is 1.5 times the one before is younger than hold. A wish within band of
+// the count there is changes nothing, and one below it waits until no change was
+// wished for cooldown seconds.
+//
 // Defaults: headroom 1.1 covers the errors of λ and S; β 0.5 lets half of the tasks
 // of a farm without deadline wait for a moment, and with one the goal asks for more;
 // down 60 s is Knative's window, a fifth of that of Kubernetes; drain 1 is the
-// formula. floor, cap and drain = 0 are there for calibration: where bursts pass
+// formula. floor, cap and drain = 0 are there for calibration too: where bursts pass
 // before a replica is ready the best rule hardly moves.
 //
-// Memory: the past wishes that trail.peak keeps, of both.
+// Memory: the past wishes that trail.peak keeps, of both; with window the mean λ and
+// when it was taken (mean, meanat); with cooldown when a change was wished for last
+// (changed).
 var staffing = Law{
 	Name: "staffing",
 	Doc:  "the fewest replicas with which an M/G/c queue is on time and a backlog drains",
 	Params: []Param{
-		{Name: "headroom", Doc: "times the offered load", Default: 1.1, Min: 0.5, Max: 4, Search: Range{Min: 0.7, Max: 2.5, Log: true}},
-		{Name: "beta", Doc: "slots beyond the load, at least, in square roots of the load", Default: 0.5, Min: 0, Max: 10, Search: Range{Min: 0, Max: 3}},
-		{Name: "drain", Doc: "times the slots that drain a backlog in time", Default: 1, Min: 0, Max: 10, Search: Range{Min: 0, Max: 2}},
+		headroomParam,
+		betaParam,
+		drainParam,
 		{Name: "floor", Doc: "least replicas", Default: 0, Min: 0, Max: most, Integer: true, Search: Range{1, 256, true, true}},
 		{Name: "cap", Doc: "most replicas; wins over floor", Default: most, Min: 0, Max: most, Integer: true, Search: Range{1, 256, true, true}},
 		{Name: "down", Doc: "seconds that the wish for a steady load is held", Default: 60, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 600, Log: true}},
+		{Name: "trend", Doc: "times the growth of the arrival rate until a new replica works", Default: 0, Min: 0, Max: 10, Search: Range{Min: 0, Max: 2}},
+		{Name: "window", Doc: "seconds of the mean below which the arrival rate does not fall", Default: 0, Min: 0, Max: 3600, Search: Range{Min: 0, Max: 300}},
+		{Name: "cooldown", Doc: "seconds from any change to a step down", Default: 0, Min: 0, Max: 3600, Search: Range{Min: 0, Max: 120}},
+		{Name: "band", Doc: "share of the count by which a wish may be off", Default: 0, Min: 0, Max: 1, Search: Range{Min: 0, Max: 0.5}},
+		{Name: "boost", Doc: "share more at the beginning of a burst", Default: 0, Min: 0, Max: 10, Search: Range{Min: 0, Max: 2}},
+		{Name: "hold", Doc: "seconds of that", Default: 10, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 60, Log: true}},
 	},
 	make: func(p Params) Policy {
 		return staff{
-			spec: p.Spec(), headroom: p.Get("headroom"), beta: p.Get("beta"), drain: p.Get("drain"),
-			floor: p.Get("floor"), cap: p.Get("cap"), down: p.Get("down"),
+			spec: p.Spec(), sizer: newSizer(p), floor: p.Get("floor"), cap: p.Get("cap"), down: p.Get("down"), trend: p.Get("trend"),
+			window: p.Get("window"), cooldown: p.Get("cooldown"), band: p.Get("band"), boost: p.Get("boost"), hold: p.Get("hold"),
 		}
 	},
 }
 
-// drainTime is within how many seconds a farm without deadline drains a backlog.
-const drainTime = 60
-
-// patience is the seconds that a task may take.
-func patience(o *Observation) float64 {
-	if o.Deadline > 0 {
-		return min(o.Deadline, 1e9)
-	}
-	return drainTime
-}
-
 type staff struct {
-	spec                                    string
-	headroom, beta, drain, floor, cap, down float64
+	spec string
+	sizer
+	floor, cap, down float64
+	trend, window    float64
+	cooldown, band   float64
+	boost, hold      float64
 }
+
+var steadyWishes, drainWishes = wishes(""), wishes("drain")
 
 func (s staff) Name() string { return s.spec }
 
@@ -90,28 +101,98 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	if o.Stale() {
 		return Hold(o, stale)
 	}
-	lambda := rate(o, patience(o))
-	if !lambda.Known() && tasks(o.Waiting)+tasks(o.Running) == 0 {
+	lambda := s.rate(o, m)
+	if !lambda.Known() && inFarm(o) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
-	steady, replicas, why := s.wish(o, lambda)
-	now := s.bound(replicas)
-	if now != count(replicas) {
-		why += fmt.Sprintf("; bounded to %d", now)
+	z := s.size(o, lambda)
+	boosted := s.boost > 0 && burst(o) && o.Level.Age <= s.hold
+	if boosted {
+		z.replicas *= 1 + s.boost
 	}
+	now := s.bound(z.replicas)
 	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
-	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.bound(steady))))
+	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.bound(z.level))))
 	draining := count(drainWishes.peak(m, at, soon, possible(o, now)))
+	n, calm := s.calm(o, m, max(now, held, draining))
+	d := Decision{Replicas: n}
+	if o.Quiet {
+		return d
+	}
+
+	d.Reason = z.explain(o)
+	if boosted {
+		d.Reason += fmt.Sprintf("; a burst: %d", count(z.replicas))
+	}
+	if now != count(z.replicas) {
+		d.Reason += fmt.Sprintf("; bounded to %d", now)
+	}
 	switch {
 	case held > now && held >= draining:
-		why += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
+		d.Reason += fmt.Sprintf("; %d was wished within %s", held, span(s.down))
 	case draining > now:
-		why += fmt.Sprintf("; %d was wished within %s", draining, span(soon))
+		d.Reason += fmt.Sprintf("; %d was wished within %s", draining, span(soon))
 	}
-	return Decision{Replicas: max(now, held, draining), Reason: why}
+	d.Reason += calm
+	return d
 }
 
-var steadyWishes, drainWishes = wishes(""), wishes("drain")
+// rate is the arrival rate to size for.
+func (s staff) rate(o *Observation, m Memory) Maybe {
+	lambda := rate(o, patience(o))
+	if !lambda.Known() {
+		return lambda
+	}
+	if s.trend > 0 {
+		lambda += Maybe(s.trend * slope(o) * (lag(o) + clip(o.Interval, 0, 1e9)))
+		lambda = Maybe(clip(float64(lambda), 0, fastest))
+	}
+	if s.window > 0 {
+		at := seconds(o.At)
+		mean, ok := m["mean"]
+		if since := at - m["meanat"]; ok && since > 0 {
+			mean += (float64(lambda) - mean) * -math.Expm1(-since/s.window)
+		} else if !ok {
+			mean = float64(lambda)
+		}
+		mean = clip(mean, 0, fastest)
+		m["mean"], m["meanat"] = mean, at
+		lambda = max(lambda, Maybe(mean))
+	}
+	return lambda
+}
+
+// slope is by how much the arrival rate grows a second: the short window's less that of
+// the long, over the time between their middles; 0 where it is unknown.
+func slope(o *Observation) float64 {
+	short, long := o.Short.Rate(), o.Long.Rate()
+	apart := (o.Long.Covered - o.Short.Covered) / 2
+	if !short.Known() || !long.Known() || !(apart > 0) {
+		return 0
+	}
+	return clip(float64(short-long)/apart, -fastest, fastest)
+}
+
+// burst reports whether the load rose when its level began.
+func burst(o *Observation) bool {
+	return len(o.Past) > 0 && o.Level.Age > 0 && o.Level.Rate > 1.5*o.Past[0].Rate
+}
+
+// calm leaves out changes that are too small, and steps down that come too soon.
+func (s staff) calm(o *Observation, m Memory, n int) (int, string) {
+	now, desired, why := seconds(o.At), asked(o), ""
+	changed, ok := m["changed"]
+	switch {
+	case s.band > 0 && n != desired && math.Abs(float64(n-desired)) <= s.band*float64(desired):
+		n, why = desired, "; close enough"
+	case s.cooldown > 0 && n < desired && ok && changed <= now && now < changed+s.cooldown:
+		n, why = desired, "; the last change was too short ago"
+	}
+	if s.cooldown > 0 && n != desired {
+		m["changed"] = now
+	}
+	return n, why
+}
 
 // bound is a count between floor and cap.
 func (s staff) bound(replicas float64) int { return count(min(max(replicas, s.floor), s.cap)) }
@@ -123,93 +204,4 @@ func possible(o *Observation, n int) float64 {
 		n = min(n, o.Max)
 	}
 	return float64(n)
-}
-
-// lag is the measured start-up lag, or an interval.
-func lag(o *Observation) float64 {
-	return clip(o.StartupLag.Or(clip(o.Interval, 0, 1e9)), 0, 1e9)
-}
-
-// wish is the wish of this instant, in replicas, that for a steady load alone,
-// and why.
-func (s staff) wish(o *Observation, lambda Maybe) (level, replicas float64, why string) {
-	service := clip(float64(o.Service), 0, 1e6)
-	waiting, running := tasks(o.Waiting), tasks(o.Running)
-	switch {
-	case waiting+running == 0 && lambda == 0:
-		return float64(o.Min), float64(o.Min), fmt.Sprintf("idle: the least is %d", o.Min)
-	case service == 0:
-		replicas, why = s.blind(o, "service time")
-		return replicas, replicas, why
-	case !lambda.Known():
-		replicas, why = s.blind(o, "arrival rate")
-		return replicas, replicas, why
-	}
-	load := s.headroom * float64(lambda) * service
-	why = fmt.Sprintf("load %s of %s/s at %s", digits(load), digits(float64(lambda)), span(service))
-	if service > o.Short.Length && running > load {
-		load = running
-		why = fmt.Sprintf("load %s of running tasks", digits(load))
-	}
-	steady, goal := s.steady(o, load, service)
-	why += fmt.Sprintf("; %d for %s", count(steady/o.slots()), goal)
-	drain, left := s.backlog(o, load, service)
-	if drain > steady {
-		why += fmt.Sprintf("; %d to catch up with %s waiting in %s", count(drain/o.slots()), digits(waiting), span(left))
-	}
-	whole := func(slots float64) float64 { return max(1, math.Ceil(slots/o.slots()-1e-9)) }
-	return whole(steady), whole(max(steady, drain)), why
-}
-
-// steady is the slots that keep a steady load on time, and what for.
-func (s staff) steady(o *Observation, load, service float64) (slots float64, goal string) {
-	root := load + s.beta*math.Sqrt(load)
-	deadline, target := clip(o.Deadline, 0, 1e9), clip(o.Target, 0, 0.9999)
-	if deadline == 0 {
-		return root, "the load"
-	}
-	cs2 := variation(o)
-	p := newPunctuality(deadline, newLognormal(service, cs2))
-	aim := min(target, p.fits-(1-target)/10)
-	if aim <= 0 {
-		return root, "the load, as services take longer than " + span(deadline)
-	}
-	slots = fewest(load, root, func(c int, wait float64) bool {
-		return p.share(wait, waitOfWaiting(c, load, service, 1, cs2)) >= aim
-	})
-	return slots, fmt.Sprintf("%.4g%% within %s", 100*aim, span(deadline))
-}
-
-// variation is cs², of the shortest window that saw enough services.
-func variation(o *Observation) float64 {
-	for _, w := range []*Window{&o.Short, &o.Long} {
-		if w.Service.N >= 30 {
-			return clip(w.Service.CV2(), 0, 100)
-		}
-	}
-	return 1
-}
-
-// backlog is the slots that drain what is queued when new replicas are ready, and
-// in what time; no more than the load where nothing is queued then.
-func (s staff) backlog(o *Observation, load, service float64) (slots, left float64) {
-	interval, lag := clip(o.Interval, 0, 1e9), lag(o)
-	left = max(o.NextDue.Or(patience(o))-lag, lag+interval, 1e-3)
-	able := o.ready() + max(0, float64(o.Starting))/2*o.slots()
-	work := max(0, tasks(o.Waiting)*service+(load-able)*lag)
-	return load + s.drain*work/left, left
-}
-
-// blind sizes a farm of which the service time or the arrival rate is unknown by
-// the tasks that are there.
-func (s staff) blind(o *Observation, unknown string) (replicas float64, why string) {
-	waiting, running := tasks(o.Waiting), tasks(o.Running)
-	there := o.ready()
-	busy := max(running, clip(float64(o.Busy), 0, 1)*there)
-	wish := busy + s.beta*math.Sqrt(busy)
-	if waiting > 0 {
-		wish = max(wish, min(busy+waiting, 2*max(there, o.slots())))
-	}
-	return max(1, math.Ceil(wish/o.slots()-1e-9)),
-		fmt.Sprintf("%s unknown: %s tasks run, %s wait", unknown, digits(running), digits(waiting))
 }

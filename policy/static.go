@@ -24,5 +24,9 @@ func (f fixed) Decide(o *Observation, _ Memory) Decision {
 	if n == 0 {
 		n = count(float64(o.Min))
 	}
-	return Decision{Replicas: n, Reason: fmt.Sprintf("fixed at %d", n)}
+	d := Decision{Replicas: n}
+	if !o.Quiet {
+		d.Reason = fmt.Sprintf("fixed at %d", n)
+	}
+	return d
 }

@@ -14,8 +14,8 @@ import "fmt"
 // Between down and up nothing happens: without that band a farm would swing around
 // a single threshold. A queue cannot tell a farm that is idle from one that is busy
 // and just in time, hence the other two conditions of a step down. A step up waits
-// for nothing, since a queue that is there grows. The law is the one that cloud
-// vendors offer under the name of step scaling.
+// for nothing, since a queue that is there grows. What cloud vendors offer under the
+// name of step scaling is step-scaling.
 //
 // Defaults: at up = 1 a new task waits about a service time, which is when
 // deadlines of a few service times begin to suffer; down = 0.1 is practically an
@@ -54,24 +54,34 @@ func (s stepper) Decide(o *Observation, m Memory) Decision {
 	fewer := max(0, desired-s.step)
 	last, stepped := m["stepped"]
 
-	wish, why := desired, ""
+	over, below := queue > s.up, queue <= s.down && desired > 0
+	busy := running > fewer*o.slots()
+	soon := stepped && now >= last && now < last+s.cooldown
+	wish := desired
 	switch {
-	case queue > s.up:
-		wish, why = desired+s.step, fmt.Sprintf("over %g: up by %g", s.up, s.step)
-	case queue > s.down || desired == 0:
-		why = "nothing to do"
-	case running > fewer*o.slots():
-		why = fmt.Sprintf("but %s tasks run", digits(running))
-	case stepped && now >= last && now < last+s.cooldown:
-		why = fmt.Sprintf("but the last step was %s ago", span(now-last))
-	default:
-		wish, why = fewer, fmt.Sprintf("at most %g: down by %g", s.down, desired-fewer)
+	case over:
+		wish = desired + s.step
+	case below && !busy && !soon:
+		wish = fewer
 	}
 	if wish != desired {
 		m["stepped"] = now
 	}
-	return Decision{
-		Replicas: count(wish),
-		Reason:   fmt.Sprintf("%s waiting per ready slot, %s", digits(queue), why),
+	d := Decision{Replicas: count(wish)}
+	if o.Quiet {
+		return d
 	}
+	why := "nothing to do"
+	switch {
+	case over:
+		why = fmt.Sprintf("over %g: up by %g", s.up, s.step)
+	case below && busy:
+		why = fmt.Sprintf("but %s tasks run", digits(running))
+	case below && soon:
+		why = fmt.Sprintf("but the last step was %s ago", span(now-last))
+	case below:
+		why = fmt.Sprintf("at most %g: down by %g", s.down, desired-fewer)
+	}
+	d.Reason = fmt.Sprintf("%s waiting per ready slot, %s", digits(queue), why)
+	return d
 }
