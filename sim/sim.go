@@ -5,71 +5,232 @@
 // at an observation, which the live farm's own code makes of what was measured,
 // asks for a number of replicas, and lets it run to the next decision. The same
 // scenario, tasks and seed give the same trajectory.
+//
+// It models what the live farm has: the order of service, the window of the
+// ledger, leases, back-off, the two steps of a scale-down, ready replicas that are
+// seen late, heartbeats once a second. What it leaves out: the time to live of a
+// task that meets nothing but busy workers (an hour), limits in bytes, cancelled
+// jobs, lapsed leases, and the rounding of observations to four digits.
 package sim
 
 import (
-	"farmhand/policy"
-	"farmhand/policy/guard"
+	"math"
+	"slices"
+
 	"farmhand/sim/workload"
+	"farmhand/skeleton"
 )
 
 // Config of a Sim.
 type Config struct {
 	Scenario *workload.Scenario
-	Tasks    *workload.Tasks // shared by runs that are compared; not changed
+	Tasks    *workload.Tasks // shared by runs that are compared, not changed; nil: drawn from Seed
 	Seed     uint64          // of the platform: start-ups, crashes, balancing …
 }
 
-// Driver decides for a simulated farm as the controller does for a live one: the
-// policy wishes, the guard limits.
-type Driver struct {
-	Policy policy.Policy
-	Rule   policy.Policy   // nil: the policy itself
-	Guard  *guard.Settings // nil: no guard but the bounds of the farm
-	Step   func(*Step)     // nil; called after each decision, with memory that is used again
+// Sim is a simulated farm. Decisions are due at 0, after each interval, and, as
+// in the live farm, early where tasks arrive and no replica is ready. It belongs
+// to one goroutine.
+type Sim struct {
+	farm     workload.Farm
+	platform workload.Platform
+	settings skeleton.Settings
+	horizon  float64
+	slots    int
+
+	// The tasks. Task i is due after deadline[i], or else after patience.
+	at, service, deadline []float64
+	patience              float64 // +Inf: no due
+	overhead, timeout     float64
+	faulty                bool // attempts may fail, so that tries and losses are counted
+	tries, losses         []uint8
+
+	now     float64
+	decided float64 // when the last decision was due
+	until   float64 // when the next one is
+	agenda  agenda
+	arrived int     // tasks so far
+	arrival float64 // of the next task; +Inf: none is left
+	line    line
+
+	leases []lease
+	spare  []int32 // leases that are not in use
+	live   int     // leases in use
+	parked keys    // leases that met busy replicas
+	nobody int     // offers in a row that met no replica at all
+
+	fleet  fleet
+	window window
+	scale  scaling
+	count  counts
+	signal signals
+	draw   draws
 }
 
-// Step is one decision of a run.
-type Step struct {
-	At          float64
-	Observation *policy.Observation
-	Wish, Rule  policy.Decision
-	Outcome     guard.Outcome
+// New makes a Sim of a scenario. The error names the field that cannot be, and
+// what would be right.
+func New(cfg Config) (*Sim, error) {
+	s := &Sim{}
+	return s, s.Reset(cfg)
 }
 
-// Result is what a run came to. Times are seconds.
-type Result struct {
-	Horizon       float64
-	Tasks         int // arrived
-	Decided       int // with a due: every one counts, the unfinished as late
-	Late          int
-	Done          int
-	Dead          int
-	Unfinished    int
-	P50, P95, P99 float64 // of the sojourns of the finished
-	MaxSojourn    float64
-	Wait, Service float64 // means over the finished
-	WorkerSeconds float64
-	MeanWorkers   float64
-	PeakWorkers   int
-	BusyFraction  float64 // of slot-seconds of started replicas
-	Windows       int     // intervals in which tasks were decided
-	Violating     int     // of them below the target
-	Actions       int
-	Starts        int
-	Flaps         int
-	Crashes       int
-	Lost          int     // attempts
-	Busy          int     // answers of busy replicas
-	Saturated     bool    // the offered load is more than max replicas can do
-	Events        int     // arrivals and completions
-	Mean          float64 // number in system, averaged over time (for Little's law)
-}
+// Reset begins a run, in the memory of the one before.
+func (s *Sim) Reset(cfg Config) error { return s.reset(cfg, false) }
 
-// OnTime is the share of tasks on time; unknown where none has a due.
-func (r *Result) OnTime() policy.Maybe {
-	if r.Decided == 0 {
-		return policy.Unknown
+// reset begins a run. With ordered set, tasks stand in the queue of order even
+// where a plain line serves them in the same order.
+func (s *Sim) reset(cfg Config, ordered bool) error {
+	if err := cfg.check(); err != nil {
+		return err
 	}
-	return policy.Maybe(1 - float64(r.Late)/float64(r.Decided))
+	t := cfg.Tasks
+	if t == nil {
+		t = cfg.Scenario.Draw(cfg.Seed)
+	}
+	work, err := checkTasks(t)
+	if err != nil {
+		return err
+	}
+	f, p := cfg.Scenario.Farm, cfg.Scenario.Platform
+	s.farm, s.platform, s.horizon = f, p, t.Horizon
+	s.settings = settings(f)
+	s.slots = s.settings.Slots
+	s.farm.Attempts = orElse(f.Attempts, skeleton.DefaultAttempts)
+	s.at, s.service, s.deadline = t.At, t.Service, t.Deadline
+	s.patience = positiveOrInf(f.Deadline)
+	s.overhead, s.timeout = p.Overhead, positiveOrInf(f.Timeout)
+	s.faulty = f.Failing > 0 || p.Crashes > 0 || work.longest+p.Overhead > s.timeout
+	if s.faulty {
+		s.tries = zeroed(s.tries, len(t.At))
+		s.losses = zeroed(s.losses, len(t.At))
+	}
+
+	s.now, s.decided, s.until = 0, 0, 0
+	s.agenda.reset()
+	s.arrived, s.arrival = 0, math.Inf(1)
+	if len(s.at) > 0 {
+		s.arrival = s.at[0]
+	}
+	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
+	s.leases, s.spare, s.live, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, s.parked[:0], 0
+	s.draw.reset(cfg.Seed)
+	s.count.reset(s, work)
+	s.signal.reset(s)
+	s.scale = scaling{desired: f.Start}
+	s.fleet.reset(s.slots, p.Balance)
+	s.count.pay(0, f.Start)
+	for i := range f.Start {
+		s.open(s.fleet.add(int32(-1 - i)))
+	}
+	s.window.reset()
+	s.bound(f.Start, f.Start)
+	return nil
+}
+
+// Now is the instant of the decision that is due, in seconds since the beginning.
+func (s *Sim) Now() float64 { return s.now }
+
+// Advance runs to the next decision: an interval later, or after that, where the
+// platform is Blocking; earlier, where tasks arrive and no replica is ready. It
+// returns false at the horizon, where there is none.
+func (s *Sim) Advance() bool {
+	if s.now >= s.horizon {
+		return false
+	}
+	s.tryLower()
+	s.decided = s.now
+	s.until = s.now + s.farm.Interval
+	if s.until > s.horizon-1e-9*s.farm.Interval { // sums of intervals are not quite round
+		s.until = s.horizon
+	}
+	for s.run(); s.platform.Blocking && !s.settled() && s.now < s.horizon; s.run() {
+		s.until = min(s.horizon, max(s.agenda.next().at, s.now))
+	}
+	return s.now < s.horizon
+}
+
+// run lets happen what is to happen until the next decision. What is planned comes
+// before what arrives at the same instant: who leaves makes room for who comes.
+func (s *Sim) run() {
+	for {
+		limit := min(s.until, s.signal.beat)
+		e := s.agenda.next()
+		switch {
+		case e.at <= s.arrival && e.at <= limit:
+			s.now = e.at
+			s.agenda.take()
+			s.happen(*e)
+		case s.arrival <= limit:
+			s.now = s.arrival
+			s.arrive()
+		default:
+			s.now = limit
+			if s.signal.beat > s.until {
+				return
+			}
+			s.heartbeat()
+		}
+	}
+}
+
+func (s *Sim) happen(e event) {
+	i := int32(e.id & maxIndex)
+	switch e.id &^ maxIndex {
+	case attemptEnds:
+		if s.leases[i].seq == e.seq {
+			s.endAttempt(i)
+		}
+	case resultComes:
+		s.accept(i)
+		s.take()
+	case delayEnds:
+		s.count.Delayed--
+		s.put(i, true)
+		s.take()
+		s.wake()
+	case offerComes:
+		s.offerParked()
+	case replicaReady:
+		if s.fleet.list[i].seq == e.seq {
+			s.beReady(i)
+		}
+	case replicaCrashes:
+		if s.fleet.list[i].crash == e.seq {
+			s.crash(i)
+		}
+	case replicaEnds:
+		if s.fleet.list[i].seq == e.seq {
+			s.endReplica(i)
+		}
+	case callWorks:
+		s.callTakes()
+	case readyIsSeen:
+		s.see()
+		s.take()
+	case lowerIsTried:
+		if s.scale.lowering && s.scale.seq == e.seq {
+			s.tryLower()
+		}
+	}
+}
+
+// zeroed is a slice of n zeros, in the memory of another one where that is enough.
+func zeroed[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
+func orElse(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+func positiveOrInf(x float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return math.Inf(1)
 }

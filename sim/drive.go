@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"context"
+
+	"farmhand/policy"
+	"farmhand/policy/guard"
+)
+
+// Driver decides for a simulated farm as the controller does for a live one: the
+// policy wishes, the guard limits.
+type Driver struct {
+	Policy policy.Policy
+	Rule   policy.Policy   // nil: the policy itself
+	Guard  *guard.Settings // nil: no guard but the bounds of the farm
+	Step   func(*Step)     // nil; called after each decision, with memory that is used again
+}
+
+// Step is one decision of a run.
+type Step struct {
+	At          float64
+	Observation *policy.Observation
+	Wish, Rule  policy.Decision
+	Outcome     guard.Outcome
+}
+
+// Run plays a scenario from the beginning to the horizon.
+func Run(ctx context.Context, cfg Config, d Driver) (Result, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.Play(ctx, d)
+}
+
+// Play runs a Sim from where it is to the horizon. Where the context ends before,
+// the result is that of the run so far.
+func (s *Sim) Play(ctx context.Context, d Driver) (Result, error) {
+	p := NewPilot(d)
+	var o policy.Observation
+	for more := true; more; more = s.Advance() {
+		if err := ctx.Err(); err != nil {
+			return s.Result(), err
+		}
+		s.Observe(&o)
+		step := p.Decide(&o, s.Calling())
+		step.At = s.now
+		n := s.wanted()
+		if !step.Outcome.Hold {
+			n = step.Outcome.Replicas
+		}
+		s.Scale(n)
+		if d.Step != nil {
+			d.Step(step)
+		}
+	}
+	return s.Result(), nil
+}
+
+// Pilot makes the decisions of a Driver, and remembers for it.
+type Pilot struct {
+	d          Driver
+	wish, rule policy.Memory
+	state      guard.State
+	step       Step
+}
+
+// NewPilot returns a Pilot that has decided nothing yet.
+func NewPilot(d Driver) *Pilot {
+	return &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}}
+}
+
+// Decide decides once, as the controller's Decide. While a scale call is under way
+// nothing is decided, and time goes on. The Step is used again.
+func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
+	p.step = Step{Observation: o}
+	st := &p.step
+	if calling {
+		st.Wish = policy.Hold(o, "the last scale call has not ended")
+		st.Rule = st.Wish
+		st.Outcome = guard.Outcome{Replicas: o.Desired, Hold: true}
+		p.pass(o)
+		return st
+	}
+	st.Wish = p.d.Policy.Decide(o, p.wish)
+	st.Rule = st.Wish
+	if p.d.Rule != nil {
+		st.Rule = p.d.Rule.Decide(o, p.rule)
+	}
+	if p.d.Guard == nil {
+		st.Outcome = bounded(o, st.Wish)
+	} else {
+		st.Outcome, p.state = p.d.Guard.Apply(o, st.Wish, st.Rule, p.state)
+	}
+	return st
+}
+
+// pass lets the guard's time go on: no bound asks for an action, no token is spent.
+func (p *Pilot) pass(o *policy.Observation) {
+	if p.d.Guard == nil {
+		return
+	}
+	obs, g := *o, *p.d.Guard
+	obs.Min, obs.Max, obs.Waiting, g.Budget = 0, 0, 0, 0
+	hold := policy.Hold(&obs, "")
+	_, p.state = g.Apply(&obs, hold, hold, p.state)
+}
+
+// bounded is a wish between min and max.
+func bounded(o *policy.Observation, wish policy.Decision) guard.Outcome {
+	n := wish.Replicas
+	if wish.Hold {
+		n = o.Desired
+	}
+	most := o.Max
+	if most <= 0 {
+		most = guard.Ceiling
+	}
+	n = max(min(n, most), min(o.Min, most))
+	return guard.Outcome{Replicas: n, Hold: n == o.Desired}
+}

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"math"
+
+	"farmhand/policy"
+)
+
+// Result is what a run came to. Times are seconds.
+type Result struct {
+	Horizon       float64
+	Tasks         int // arrived
+	Decided       int // with a due: every one counts, the unfinished as late
+	Late          int
+	Done          int
+	Dead          int
+	Unfinished    int
+	P50, P95, P99 float64 // of the sojourns of the finished
+	MaxSojourn    float64
+	Wait, Service float64 // means over the finished
+	WorkerSeconds float64
+	MeanWorkers   float64
+	PeakWorkers   int
+	BusyFraction  float64 // of slot-seconds of started replicas
+	Windows       int     // intervals in which tasks were decided
+	Violating     int     // of them below the target
+	Actions       int
+	Starts        int
+	Flaps         int
+	Crashes       int
+	Lost          int     // attempts
+	Busy          int     // answers of busy replicas
+	Saturated     bool    // the offered load is more than max replicas can do
+	Events        int     // arrivals and completions
+	Mean          float64 // number in system, averaged over time (for Little's law)
+}
+
+// OnTime is the share of tasks on time; unknown where none has a due.
+func (r *Result) OnTime() policy.Maybe {
+	if r.Decided == 0 {
+		return policy.Unknown
+	}
+	return policy.Maybe(1 - float64(r.Late)/float64(r.Decided))
+}
+
+// Totals are what a run has come to so far: what it costs and how late it is. A
+// task is late from its due on, whether it has ended or not.
+type Totals struct {
+	At            float64
+	Tasks         int // arrived
+	Waiting       int
+	Leased        int
+	Delayed       int
+	Done, Dead    int
+	Decided, Late int // of the tasks with a due
+	WorkerSeconds float64
+	Workers       int // paid for at this instant
+	Actions       int
+	Starts        int
+	Flaps         int
+}
+
+// Totals may be asked for at each decision.
+func (s *Sim) Totals() Totals {
+	c := &s.count
+	overdue := s.overdue()
+	return Totals{At: s.now, Tasks: s.arrived, Waiting: s.line.n, Leased: s.live, Delayed: c.Delayed, Done: c.Done, Dead: c.Dead,
+		Decided: c.timed + overdue, Late: c.late + overdue, WorkerSeconds: c.paidArea + float64(c.paid)*(s.now-c.paidAt), Workers: c.paid,
+		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps}
+}
+
+// overdue is the number of unfinished tasks that are past their due.
+func (s *Sim) overdue() int {
+	n := s.lookAtLine().overdue + s.lookAtLeases().overdue
+	if s.count.Delayed > 0 {
+		s.agenda.all(func(e event) {
+			if e.id&^maxIndex == delayEnds && s.due(int32(e.id&maxIndex)) < s.now {
+				n++
+			}
+		})
+	}
+	return n
+}
+
+// unfinished calls fn with the tasks that have arrived and not ended.
+func (s *Sim) unfinished(fn func(task int32)) {
+	s.line.all(s.arrived, fn)
+	for i := range s.leases {
+		if t := s.leases[i].task; t != none {
+			fn(t)
+		}
+	}
+	s.agenda.all(func(e event) {
+		if e.id&^maxIndex == delayEnds {
+			fn(int32(e.id & maxIndex))
+		}
+	})
+}
+
+// Result is what the run came to, as if it ended now: what is unfinished, and has a
+// due, is late.
+func (s *Sim) Result() Result {
+	c := counts(s.count)
+	c.system(s.now, 0)
+	c.pay(s.now, 0)
+	c.intervals = append([]tallied(nil), c.intervals...)
+	for i := range s.leases {
+		if l := &s.leases[i]; l.task != none && l.replica != none {
+			c.busy += s.now - l.began
+		}
+	}
+	s.unfinished(func(task int32) {
+		if due := s.due(task); due < math.Inf(1) {
+			c.decide(due, s.now, true)
+		}
+	})
+	r := Result{
+		Horizon: s.now, Tasks: s.arrived, Decided: c.timed, Late: c.late, Done: c.Done, Dead: c.Dead, Unfinished: s.arrived - c.Done - c.Dead,
+		P50: c.sojourns.at(0.50), P95: c.sojourns.at(0.95), P99: c.sojourns.at(0.99), MaxSojourn: c.maxSojourn,
+		WorkerSeconds: c.paidArea, PeakWorkers: c.peak,
+		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps, Crashes: c.Crashes, Lost: c.Lost, Busy: c.Busy,
+		Saturated: c.saturated, Events: s.arrived + c.Done,
+	}
+	if c.Done > 0 {
+		r.Wait, r.Service = c.wait/float64(c.Done), c.service/float64(c.Done)
+	}
+	if s.now > 0 {
+		r.MeanWorkers, r.Mean = c.paidArea/s.now, c.systemArea/s.now
+	}
+	if c.paidArea > 0 {
+		r.BusyFraction = c.busy / (c.paidArea * float64(s.slots))
+	}
+	for _, i := range c.intervals {
+		if i.decided > 0 {
+			r.Windows++
+			if float64(i.decided-i.late) < s.farm.Target*float64(i.decided) {
+				r.Violating++
+			}
+		}
+	}
+	return r
+}
