@@ -1,0 +1,173 @@
+package evaluate
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"farmhand/policy"
+	"farmhand/sim/workload"
+)
+
+// Seeds for choosing parameters, and those for judging the choice. No seed is both.
+func TrainingSeeds() []uint64   { return seeds(1, 8) }
+func EvaluationSeeds() []uint64 { return seeds(1001, 20) }
+
+func seeds(first uint64, n int) []uint64 {
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = first + uint64(i)
+	}
+	return list
+}
+
+// Budget is what a calibration may use. An evaluation is a run of one candidate on
+// each scenario.
+type Budget struct {
+	Random      int     // candidates drawn evenly, each for a quarter of the horizon
+	Generations int     // of the cross-entropy method
+	Population  int     // candidates of a generation, each for the horizon
+	Final       int     // candidates that all training seeds choose from
+	Horizon     float64 // s at most
+	Seeds       []uint64
+}
+
+// FullBudget is that of published figures.
+func FullBudget() Budget {
+	return Budget{Random: 120, Generations: 5, Population: 16, Final: 7, Horizon: 3600, Seeds: TrainingSeeds()}
+}
+
+// QuickBudget is for a first look.
+func QuickBudget() Budget {
+	return Budget{Random: 32, Generations: 3, Population: 8, Final: 4, Horizon: 3600, Seeds: TrainingSeeds()[:3]}
+}
+
+// Calibration is what was found for a family on one scenario, or on several at once.
+type Calibration struct {
+	Family      string   `json:"family"`
+	Scenarios   []string `json:"scenarios"`
+	Free        int      `json:"free_parameters"`
+	Best        Tuned    `json:"best"`
+	Front       []Tuned  `json:"front"` // members of the family that trade lateness for cost, the least late first
+	Evaluations int      `json:"evaluations"`
+	Hours       float64  `json:"simulated_hours"`
+	Seeds       []uint64 `json:"training_seeds"`
+}
+
+// Tuned is a member of a family and what it came to on the training seeds.
+type Tuned struct {
+	Specification string         `json:"specification"`
+	Values        []float64      `json:"values"`
+	OnTime        []policy.Maybe `json:"on_time"` // by scenario
+	Cost          float64        `json:"cost"`    // worker-seconds per second of offered work, mean over the scenarios
+	OnTarget      bool           `json:"on_target"`
+}
+
+// Contender is the calibrated member of the family.
+func (c *Calibration) Contender(f Family, t Tuned) (Contender, error) {
+	member, err := f.Make(t.Values)
+	if err != nil {
+		return Contender{}, err
+	}
+	member.Free = c.Free
+	if len(c.Scenarios) > 1 && member.Origin == Calibrated {
+		member.Origin = Pooled
+	}
+	return member, nil
+}
+
+// Calibrator searches the parameters of a family for the fewest worker-seconds with
+// which enough tasks are on time, on each of the scenarios.
+//
+// First, points drawn evenly serve a quarter of the horizon, that stretch of the
+// first seed's work which is most like the whole; the best tenth begins a
+// cross-entropy search, each generation of which has a training seed of its own and
+// one horizon for each candidate. From all of these a shortlist, with the default
+// among it, serves all training seeds, and that decides. The shortlist is on top of
+// the budget of a search: without it chance would choose, as one hour of a bursty
+// farm is as much luck as the last tenths of a worker are skill.
+//
+// The result depends on the arguments alone, not on Jobs.
+type Calibrator struct {
+	Settings
+	Budget Budget
+}
+
+// trial is a candidate and what it came to.
+type trial struct {
+	Tuned
+	point   []float64
+	targets []float64
+}
+
+// levels of lateness, in what the target allows, that a shortlist has candidates
+// for: the target itself, some that are safe on other seeds, and a front.
+var levels = []float64{1, 0.75, 0.5, 1, 2, 0.75, 1}
+
+// Calibrate a family.
+func (c *Calibrator) Calibrate(ctx context.Context, f Family, scenarios []*workload.Scenario) (*Calibration, error) {
+	if len(scenarios) == 0 || len(c.Budget.Seeds) == 0 {
+		return nil, fmt.Errorf("evaluate: calibrating %s: want at least one scenario and one training seed", f.Name)
+	}
+	f = f.bounded(scenarios)
+	key, err := c.key(ctx, f, scenarios)
+	if err != nil {
+		return nil, err
+	}
+	var kept Calibration
+	if c.Store != nil {
+		if ok, err := c.Store.Get(key, &kept); err != nil {
+			return nil, err
+		} else if ok {
+			return &kept, nil
+		}
+	}
+	s := &searching{Calibrator: c, family: f, scenarios: scenarios}
+	var list []*trial
+	switch {
+	case f.Counted:
+		list, err = s.counts(ctx)
+	default:
+		list, err = s.shortlist(ctx)
+	}
+	if err == nil {
+		list, err = s.final(ctx, list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("calibrating %s: %w", f.Name, err)
+	}
+	found := s.choose(list)
+	if c.Store != nil {
+		err = c.Store.Put(key, found)
+	}
+	c.log("%s on %s: %s, %.1f simulated hours", f.Name, found.Scenarios[0], found.Best.Specification, found.Hours)
+	return found, err
+}
+
+// key is made of all that the result depends on.
+func (c *Calibrator) key(ctx context.Context, f Family, scenarios []*workload.Scenario) (string, error) {
+	if c.Store == nil {
+		return "", nil
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %+v %+v %v\n", f.Name, f.Free, c.Budget, f.Counted)
+	middle := make([]float64, len(f.Free))
+	for i := range middle {
+		middle[i] = 0.5
+	}
+	for _, s := range scenarios {
+		p := c.probe(s)
+		for _, point := range [][]float64{f.defaults(), middle} {
+			member, err := f.Make(f.values(point))
+			if err != nil {
+				return "", err
+			}
+			key, err := p.contender(ctx, &member)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintln(h, key)
+		}
+	}
+	return "calibration " + sum(h), nil
+}
