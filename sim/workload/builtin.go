@@ -19,6 +19,48 @@ var builtin = []Scenario{
 	usual("ramp", "from 20/s to 200/s and back in half an hour", Ramp(20, 200, 1800)),
 	usual("flash", "60/s with two plateaus of 180/s for four minutes", Flash{Base: 60, Plateaus: []Plateau{
 		{180, Uniform{300, 1300}, Constant{240}}, {180, Uniform{2000, 3000}, Constant{240}}}}),
+	paper("paper-as-run", "the published benchmark as it was run, with its generator's two mistakes", true),
+	paper("paper-fixed", "the published benchmark with both mistakes repaired", false),
+}
+
+// Training and Test are the scenarios that a general policy learns on, and those
+// that it is judged by.
+var (
+	Training = []string{
+		"constant", "periodic", "ramp",
+		"trace:huawei_private_f093", "trace:huawei_private_f179", "trace:alibaba_genai_image",
+	}
+	Test = []string{
+		"variable", "bursty", "flash",
+		"trace:huawei_private_f104", "trace:huawei_private_f155", "trace:twitter_stream_2021",
+		"trace:worldcup98_opening", "trace:aws_elb_requests",
+	}
+)
+
+// paperPhases are those of the published benchmark.
+func paperPhases() []Phase {
+	return []Phase{
+		{Tasks: 90, Seconds: 60}, {Tasks: 450, Seconds: 60},
+		{Tasks: 300, Seconds: 60, Amplitude: 0.5, Cycles: 1}, {Tasks: 300, Seconds: 60, Amplitude: 0.7, Cycles: 4},
+	}
+}
+
+// paper is the published benchmark: thirty steps of 8 s that wait for each other,
+// and the start and stop times measured in its logs.
+func paper(name, doc string, asRun bool) Scenario {
+	return Scenario{
+		Name: name, Doc: doc, Horizon: 240,
+		Arrivals: Phases{Phases: paperPhases(), Window: 1, Flat: asRun, Compressed: asRun},
+		Service:  PaperImage{},
+		Farm: Farm{
+			Interval: 8, DeadlineFactor: 2, Target: 0.95, Timeout: skeleton.DefaultTimeout.Seconds(),
+			Attempts: skeleton.DefaultAttempts, Slots: 1, Min: 1, Max: 32, Start: 12,
+		},
+		Platform: Platform{
+			Startup: LogNormalOf(7.07, 1.22/7.07), Stop: LogNormalOf(2.94, 0.67/2.94), Answer: Uniform{0, 0.1},
+			Overhead: 0.03, Blocking: true, Victim: IdleFirst, Balance: LeastBusy,
+		},
+	}
 }
 
 // usual is what all built-in scenarios have unless they say otherwise: short

@@ -1,24 +1,48 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // Options of Find.
 type Options struct {
-	Traces string // folder of traces; empty: FARMHAND_TRACES
+	Traces   string  // folder of traces; empty: FARMHAND_TRACES
+	Service  Law     // of a CSV file; nil: as it recorded
+	Deadline float64 // of a CSV file; 0: it must have none given
 }
 
-// Find returns a built-in scenario by its name.
+// shuffled after the name of a published benchmark plays its phases in any order.
+const shuffled = ":shuffled"
+
+// Find returns a scenario: a built-in one by its name, trace:NAME from the folder
+// of traces, or that of a YAML or CSV file.
 func Find(name string, o Options) (*Scenario, error) {
-	i := slices.IndexFunc(builtin, func(s Scenario) bool { return s.Name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("workload: %q is no scenario: want one of %s", name, strings.Join(Names(), ", "))
+	if i := slices.IndexFunc(builtin, func(s Scenario) bool { return s.Name == strings.TrimSuffix(name, shuffled) }); i >= 0 {
+		s := builtin[i]
+		if s.Name == name {
+			return &s, nil
+		}
+		if p, ok := s.Arrivals.(Phases); ok {
+			p.Shuffled = true
+			s.Name, s.Arrivals = name, p
+			return &s, nil
+		}
 	}
-	s := builtin[i]
-	return &s, nil
+	if trace, ok := strings.CutPrefix(name, "trace:"); ok {
+		return traceScenario(trace, o)
+	}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml":
+		return Read(name, o)
+	case ".csv":
+		return fileScenario(name, o)
+	}
+	return nil, fmt.Errorf("no scenario %q: want one of %s, trace:NAME, or a .yaml or .csv file", name, strings.Join(Names(), ", "))
 }
 
 // Names lists the built-in scenarios.
@@ -28,4 +52,126 @@ func Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// How a trace of the folder is played, which is fixed as the built-in scenarios.
+const (
+	traceHorizon = 7200.0 // s
+	traceBin     = 5.0    // s
+	traceMean    = 200.0  // tasks per second
+	traceMax     = 256
+)
+
+// traceScenario plays a trace of the folder: its first bins, as 5 s each, scaled
+// to a mean of 200/s.
+func traceScenario(name string, o Options) (*Scenario, error) {
+	t, err := o.trace(name)
+	if err != nil {
+		return nil, err
+	}
+	if t.Counts == nil {
+		return nil, fmt.Errorf("trace %s has a line per task: want counts per bin", name)
+	}
+	bins := min(len(t.Counts), int(traceHorizon/traceBin))
+	p, err := NewReplay(t, ReplayOptions{Bins: bins, Bin: traceBin, Mean: traceMean})
+	if err != nil {
+		return nil, fmt.Errorf("trace %s: %w", name, err)
+	}
+	s := usual("trace:"+name, "recorded counts at 200/s in the mean, bins as 5 s", p)
+	s.Horizon, s.Farm.Max = p.Length(), traceMax
+	return &s, nil
+}
+
+// fileScenario plays somebody's own trace as it was recorded.
+func fileScenario(file string, o Options) (*Scenario, error) {
+	t, err := ReadTrace(file)
+	if err != nil {
+		return nil, err
+	}
+	if !(o.Deadline > 0) {
+		return nil, fmt.Errorf("%s says no deadline: want one with --deadline, or a scenario file (docs/scenarios.md)", file)
+	}
+	s := usual(t.Name, "as recorded in "+filepath.Base(file), nil)
+	s.Farm.Deadline = o.Deadline
+	if t.At != nil {
+		p := &Instants{At: t.At, trace: t}
+		s.Arrivals, s.Horizon = p, p.Length()+o.Deadline
+	} else {
+		p, err := NewReplay(t, ReplayOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		s.Arrivals, s.Horizon = p, p.Length()
+	}
+	if s.Service = o.Service; s.Service == nil {
+		l, err := NewRecorded(s.Arrivals, 0, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: with --service, or in a scenario file (docs/scenarios.md)", file, err)
+		}
+		s.Service = l
+	}
+	return &s, nil
+}
+
+var errNoTraces = errors.New("the folder of traces is not known: name it with --traces or FARMHAND_TRACES")
+
+// Folder of the traces.
+func (o Options) Folder() (string, error) {
+	folder := o.Traces
+	if folder == "" {
+		folder = os.Getenv("FARMHAND_TRACES")
+	}
+	if folder == "" {
+		return "", errNoTraces
+	}
+	return folder, nil
+}
+
+// List the names of the traces in the folder.
+func (o Options) List() ([]string, error) {
+	folder, err := o.Folder()
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f.Name(), ".csv"); ok && !f.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// trace reads a trace of the folder by its name.
+func (o Options) trace(name string) (*Trace, error) {
+	file, err := o.file(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := ReadTrace(file)
+	if errors.Is(err, os.ErrNotExist) {
+		names, _ := o.List() // the error is that of a name all the same
+		return nil, fmt.Errorf("no trace %q in %s: want one of %s", name, filepath.Dir(file), strings.Join(names, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.key, t.value = "name", name
+	return t, nil
+}
+
+// file of a name in the folder of traces.
+func (o Options) file(name string) (string, error) {
+	folder, err := o.Folder()
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf("%q is no name of a trace: want a file's name without .csv", name)
+	}
+	return filepath.Join(folder, name+".csv"), nil
 }

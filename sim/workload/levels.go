@@ -58,13 +58,13 @@ func (p Levels) String() string {
 		items = append(items, pairs("rate", l.Rate, "for", l.For))
 	}
 	if p.Next == nil {
-		return "{levels: " + list(items).text() + "}"
+		return flow("levels", "of", list(items))
 	}
 	var rows []string
 	for _, row := range p.Next {
 		rows = append(rows, value(row))
 	}
-	return flow("markov", "levels", list(items), "next", list(rows))
+	return flow("levels", "of", list(items), "next", list(rows))
 }
 
 // steps says the rate from each edge on, where it differs from the one before.

@@ -80,3 +80,13 @@ func thinned(r *rand.Rand, rate func(t float64) float64, peak, horizon float64, 
 // split returns a source for the rates, so that the arrivals of a shorter horizon
 // are the first of those of a longer one.
 func split(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
+
+// uniform appends n instants anywhere in [from, from + width), in order.
+func uniform(r *rand.Rand, n int, from, width float64, at []float64) []float64 {
+	first := len(at)
+	for range n {
+		at = append(at, from+width*r.Float64())
+	}
+	slices.Sort(at[first:])
+	return at
+}

@@ -73,7 +73,7 @@ func (p Walk) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []Ch
 	rate := p.Start
 	for i := 0; float64(i)*p.Every < horizon; i++ {
 		steps = append(steps, Change{float64(i) * p.Every, rate})
-		rate = reflect(rate+p.Step*own.NormFloat64(), p.Min, p.Max)
+		rate = fold(rate+p.Step*own.NormFloat64(), p.Min, p.Max)
 	}
 	return stepwise(r, steps, horizon, at)
 }
@@ -82,8 +82,8 @@ func (p Walk) String() string {
 	return flow("walk", "min", p.Min, "max", p.Max, "start", p.Start, "step", p.Step, "every", p.Every)
 }
 
-// reflect folds x into [lo, hi] as two mirrors do.
-func reflect(x, lo, hi float64) float64 {
+// fold folds x into [lo, hi] as two mirrors do.
+func fold(x, lo, hi float64) float64 {
 	if hi <= lo {
 		return lo
 	}
