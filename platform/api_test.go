@@ -84,16 +84,11 @@ func TestRefusals(t *testing.T) {
 		status                   int
 		text                     string
 	}{
-		{"unknown image", "POST", "/system/functions", `{"service":"a","image":"nobody/knows:1"}`, 400, "--stack"},
 		{"no service", "POST", "/system/functions", `{"image":"i"}`, 400, "service"},
-		{"bad name", "POST", "/system/functions", `{"service":"../a","image":"i"}`, 400, "service"},
 		{"no image", "POST", "/system/functions", `{"service":"a"}`, 400, "image"},
-		{"no JSON", "POST", "/system/functions", `{`, 400, "JSON"},
 		{"labels are strings", "POST", "/system/functions", `{"service":"a","image":"i","labels":{"x":1}}`, 400, "JSON"},
 		{"least not a number", "POST", "/system/functions", `{"service":"a","image":"i","labels":{"com.openfaas.scale.min":"-1"}}`, 400, "com.openfaas.scale.min"},
 		{"least above most", "POST", "/system/functions", `{"service":"a","image":"i","labels":{"com.openfaas.scale.min":"3","com.openfaas.scale.max":"2"}}`, 400, "com.openfaas.scale.max"},
-		{"unknown secret", "POST", "/system/functions", `{"service":"a","image":"i","secrets":["nosuch"]}`, 400, "nosuch"},
-		{"secret by path", "POST", "/system/functions", `{"service":"a","image":"i","secrets":["../credentials/basic-auth-password"]}`, 400, "unknown"},
 		{"write below exec", "POST", "/system/functions", `{"service":"a","image":"i","envVars":{"write_timeout":"5s","exec_timeout":"10s"}}`, 400, "write_timeout"},
 		{"bad duration", "POST", "/system/functions", `{"service":"a","image":"i","envVars":{"exec_timeout":"soon"}}`, 400, "exec_timeout"},
 		{"endless write_timeout", "POST", "/system/functions", `{"service":"a","image":"i","envVars":{"write_timeout":"2562047h"}}`, 400, "write_timeout"},
@@ -102,7 +97,6 @@ func TestRefusals(t *testing.T) {
 		{"bad max_inflight", "POST", "/system/functions", `{"service":"a","image":"i","envVars":{"max_inflight":"x"}}`, 400, "max_inflight"},
 		{"other namespace", "POST", "/system/functions", `{"service":"a","image":"i","namespace":"other"}`, 400, "openfaas-fn"},
 		{"list of another namespace", "GET", "/system/functions?namespace=other", "", 400, "openfaas-fn"},
-		{"program outside", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"/bin/sleep 1"}}`, 400, "--allow-dir"},
 		{"program by relative path", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"sleep 1"}}`, 400, "absolute"},
 		{"program that cannot be run", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"` + dir + `/text 1"}}`, 400, "chmod +x " + dir + "/text"},
 		{"program that is a folder", "POST", "/system/functions", `{"service":"a","image":"i","annotations":{"farmhand.local.command":"` + dir + `"}}`, 400, "farmhand.local.command"},
@@ -116,7 +110,6 @@ func TestRefusals(t *testing.T) {
 		{"status of an unknown one", "GET", "/system/function/nope", "", 404, "nope"},
 		{"status in another namespace", "GET", "/system/function/echo?namespace=other", "", 404, "other"},
 		{"scale an unknown one", "POST", "/system/scale-function/nope", `{"serviceName":"nope","replicas":1}`, 404, "nope"},
-		{"negative replicas", "POST", "/system/scale-function/echo", `{"serviceName":"echo","replicas":-1}`, 400, "Error unmarshalling request body"},
 		{"scale by GET", "GET", "/system/scale-function/echo", "", 405, ""},
 		{"delete an unknown one", "DELETE", "/system/functions", `{"functionName":"nope"}`, 404, "nope"},
 		{"delete nothing", "DELETE", "/system/functions", `{}`, 400, "functionName"},

@@ -47,6 +47,7 @@ type async struct {
 	broker  *broker
 	link    *stanlink.Link // the gateway's
 	backlog *backlog
+	slots   chan struct{}    // a call under way has one
 	allowed *callback.Sender // where callbacks may go
 	worker  *asyncWorker
 }
@@ -70,7 +71,10 @@ func (p *Platform) openAsync(ctx context.Context) (*async, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &async{broker: b, allowed: allowed, backlog: &backlog{}}
+	if longest := p.config.UpstreamTimeout + callbackTime; p.config.AckWait < longest {
+		p.log.Warn("--ack-wait is shorter than a call and its callback may take: such calls are made again while they run", "ack_wait", p.config.AckWait, "longest", longest)
+	}
+	a := &async{broker: b, allowed: allowed, backlog: &backlog{}, slots: make(chan struct{}, p.config.AsyncInflight)}
 	a.link = stanlink.Open(stanlink.Config{URL: b.url(), Cluster: asyncCluster, Client: p.clientID(asyncGateway), Log: p.log})
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -95,6 +99,21 @@ func (a *async) address() string {
 		return ""
 	}
 	return a.broker.address()
+}
+
+// AsyncCalls are the asynchronous calls that are accepted and not over.
+type AsyncCalls struct {
+	Waiting int `json:"waiting"`
+	Running int `json:"running"`
+	AtOnce  int `json:"at_once"` // the most that run at once: more replicas do not change that
+}
+
+// calls counts them; nil without a broker.
+func (a *async) calls() *AsyncCalls {
+	if a == nil {
+		return nil
+	}
+	return &AsyncCalls{Waiting: a.backlog.waiting(), Running: len(a.slots), AtOnce: cap(a.slots)}
 }
 
 // start lets the worker take calls.

@@ -40,6 +40,13 @@ func (b *backlog) enter(size int) bool {
 	return true
 }
 
+// waiting is how many calls nobody has begun.
+func (b *backlog) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
+}
+
 // leave takes back what enter counted.
 func (b *backlog) leave(size int) {
 	b.mu.Lock()

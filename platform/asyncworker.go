@@ -36,10 +36,9 @@ var hopHeaders = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy
 // that fails. A call that is not done within ack_wait, or whose platform is
 // killed, is made again with the same X-Call-Id.
 type asyncWorker struct {
-	p     *Platform
-	a     *async
-	link  *stanlink.Link
-	slots chan struct{} // a call under way has one
+	p    *Platform
+	a    *async
+	link *stanlink.Link
 
 	client    *http.Client // of the gateway
 	callbacks *http.Client
@@ -53,7 +52,7 @@ type asyncWorker struct {
 
 func (p *Platform) newAsyncWorker(a *async) *asyncWorker {
 	n := p.config.AsyncInflight
-	w := &asyncWorker{p: p, a: a, slots: make(chan struct{}, n)}
+	w := &asyncWorker{p: p, a: a}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(p.ctx)) // calls under way outlast the order to stop
 	// Connections are not kept: none may be closing just when a call begins.
 	w.client = &http.Client{
@@ -79,19 +78,19 @@ func (p *Platform) newAsyncWorker(a *async) *asyncWorker {
 // made strictly one after the other.
 func (w *asyncWorker) deliver(m *stan.Msg) {
 	select {
-	case w.slots <- struct{}{}:
+	case w.a.slots <- struct{}{}:
 	case <-w.ctx.Done():
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.draining.Load() {
-		<-w.slots
+		<-w.a.slots
 		return // not acknowledged: it comes again
 	}
 	w.a.backlog.came(m.Sequence, len(m.Data))
 	w.runs.Go(func() {
-		defer func() { <-w.slots }()
+		defer func() { <-w.a.slots }()
 		w.run(m)
 	})
 }
@@ -175,7 +174,7 @@ func (w *asyncWorker) invoke(q *types.QueueRequest) outcome {
 }
 
 func (w *asyncWorker) post(q *types.QueueRequest) (outcome, error) {
-	target := w.p.url + "/function/" + q.Function + q.Path
+	target := w.p.url + functionPrefix + q.Function + q.Path
 	if q.QueryString != "" {
 		target += "?" + strings.TrimPrefix(q.QueryString, "?")
 	}
@@ -220,7 +219,7 @@ func madeHere(o outcome, size int) bool {
 func (w *asyncWorker) callback(q *types.QueueRequest, o outcome) error {
 	to := q.CallbackURL.String()
 	if err := w.a.allowed.Check(to); err != nil {
-		return err
+		return fmt.Errorf("%s: %w; it takes an absolute URL of the gateway or of a host that --callback-allow names", headerCallback, err)
 	}
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, to, bytes.NewReader(o.body))
 	if err != nil {

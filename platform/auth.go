@@ -28,6 +28,17 @@ func (c credentials) guard(next http.Handler) http.Handler {
 	})
 }
 
+// sameOrigin refuses requests that a web page of another origin makes: whoever
+// opens a page must not deploy or call anything by that. It reads what browsers
+// say of a request, and lets other clients through.
+func sameOrigin(next http.Handler) http.Handler {
+	c := http.NewCrossOriginProtection()
+	c.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "a web page of another origin may not call this platform; call it from the server of that page, or from a program such as curl", http.StatusForbidden)
+	}))
+	return c.Handler(next)
+}
+
 // localOnly refuses requests that were meant for another host: a page whose
 // name was made to point at this machine must not reach it.
 func localOnly(next http.Handler) http.Handler {

@@ -53,6 +53,15 @@ func parseColdStart(s string, seed uint64) (coldStart, error) {
 	return coldStart{}, bad
 }
 
+// long is a delay that hardly any start exceeds: of a random one, two standard
+// deviations above the median.
+func (c coldStart) long() time.Duration {
+	if !c.random {
+		return c.constant
+	}
+	return time.Duration(min(math.Exp(c.mu+2*c.sigma), 600) * float64(time.Second))
+}
+
 // delay returns the delay of a function's n-th start. It depends on the seed,
 // the name and n alone, not on what other functions do meanwhile.
 func (c coldStart) delay(name string, n uint64) time.Duration {

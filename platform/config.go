@@ -20,7 +20,7 @@ const (
 	DefaultMaxReplicas     = 256
 	DefaultMaxWaiting      = 1024
 	DefaultNATSListen      = "127.0.0.1:0"
-	DefaultAckWait         = time.Minute
+	DefaultAckWait         = time.Minute // or longer, if a call may take longer
 	DefaultAsyncInflight   = 10
 )
 
@@ -54,7 +54,7 @@ type Config struct {
 	MaxWaiting      int           // calls of one function held while no replica is ready (DefaultMaxWaiting)
 
 	NATSListen    string        // loopback address of the broker (DefaultNATSListen: the port of last time, or any); "none": no asynchronous calls
-	AckWait       time.Duration // an asynchronous call that still runs is made again after this (DefaultAckWait)
+	AckWait       time.Duration // an asynchronous call that still runs is made again after this (DefaultAckWait, or longer than a call may take)
 	AsyncInflight int           // asynchronous calls made at once (DefaultAsyncInflight; with CE always 1)
 	CallbackAllow []string      // where their callbacks may go beside the gateway itself: hosts, *.domains or URL prefixes
 
@@ -90,9 +90,6 @@ func (c Config) filled() (Config, error) {
 	def(&c.ColdStart, DefaultColdStart)
 	def(&c.Version, "dev")
 	def(&c.NATSListen, DefaultNATSListen)
-	if c.AckWait == 0 {
-		c.AckWait = DefaultAckWait
-	}
 	if c.AsyncInflight == 0 {
 		c.AsyncInflight = DefaultAsyncInflight
 	}
@@ -101,6 +98,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.UpstreamTimeout == 0 {
 		c.UpstreamTimeout = DefaultUpstreamTimeout
+	}
+	if c.AckWait == 0 {
+		c.AckWait = max(DefaultAckWait, c.UpstreamTimeout+headroom+callbackTime)
 	}
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = c.UpstreamTimeout + headroom

@@ -74,6 +74,39 @@ func TestCron(t *testing.T) {
 	}
 }
 
+// An asynchronous run is over once it is queued, so the next comes although the
+// call goes on.
+func TestCronAsync(t *testing.T) {
+	b, clock := onClock(t)
+	d, told, may := scheduled(t, "@every 1m")
+	(*d.Annotations)["async"] = "true"
+	b.deploy(d)
+	receive(t, "it is planned", clock.Asked)
+	for range 2 {
+		clock.Set(clock.Now().Add(time.Minute))
+		if call := receive(t, "it is called", told); call != "POST / 0 bytes from openfaas-ce/nats-queue-worker" {
+			t.Errorf("called by %s", call)
+		}
+		until(t, "the run is over", func() bool { return !b.detail("tick").Schedule.Running })
+	}
+	if s := b.detail("tick").Schedule; !s.Async || s.LastStatus != 202 || s.Skipped != 0 {
+		t.Errorf("%+v", s)
+	}
+	if calls, err := platform.Async(t.Context(), b.Info()); err != nil || *calls != (platform.AsyncCalls{Running: 2, AtOnce: 10}) {
+		t.Errorf("%+v, %v", calls, err)
+	}
+	for range 2 {
+		may <- 200
+	}
+	none := start(t, func(c *platformConfig) { c.NATSListen = "none" })
+	if a := none.system("POST", "/system/functions", deployment(d)); a.status != 400 || !strings.Contains(a.body, "--nats-listen") {
+		t.Errorf("without a broker: %+v", a)
+	}
+	if calls, err := platform.Async(t.Context(), none.Info()); err != nil || calls != nil {
+		t.Errorf("%+v, %v", calls, err)
+	}
+}
+
 func TestCronRefused(t *testing.T) {
 	b := start(t)
 	for schedule, text := range map[string]string{"0 * * * * *": "leave out the seconds", "@hourly; @daily": "without ;", "*/0 * * * *": "positive"} {

@@ -44,7 +44,10 @@ func (p *Platform) find(name, namespace string) (*function, error) {
 	if f := p.functions[short]; f != nil {
 		return f, nil
 	}
-	return nil, refuse(http.StatusNotFound, "function %s is not deployed", short)
+	if r, ok := p.parked[short]; ok {
+		return nil, refuse(http.StatusNotFound, "function %s is deployed, but the last start could not bring it back: %s; mend that and start the platform again, or deploy the function anew, or remove it", short, r.Unrestored)
+	}
+	return nil, refuse(http.StatusNotFound, "function %s is not deployed; faas-cli list names those that are", short)
 }
 
 // apply deploys or updates a function.
@@ -56,7 +59,9 @@ func (p *Platform) apply(ctx context.Context, d types.FunctionDeployment, mustEx
 	defer context.AfterFunc(p.ctx, cancel)()
 	f, err := p.find(d.Service, "")
 	if mustExist && err != nil {
-		return err
+		if _, parked := p.notBack(d.Service); !parked {
+			return err
+		}
 	}
 	s, err := p.prepare(ctx, d)
 	if p.ctx.Err() != nil {
@@ -72,6 +77,9 @@ func (p *Platform) apply(ctx context.Context, d types.FunctionDeployment, mustEx
 		f = p.add(s, p.clamp(s.min), time.Now())
 	}
 	p.log.Info("deployed", "function", f.name, "image", s.Image)
+	for _, w := range p.warnings(s) {
+		p.log.Warn(w, "function", f.name)
+	}
 	return p.save()
 }
 
@@ -83,6 +91,9 @@ func (p *Platform) prepare(ctx context.Context, d types.FunctionDeployment) (*sp
 	}
 	if err := p.checkSecrets(s); err != nil {
 		return nil, err
+	}
+	if s.plan != nil && s.plan.async && p.async == nil {
+		return nil, badRequest("annotation %s of %s: this platform takes no asynchronous calls; leave the annotation out, or start the platform without --nats-listen none", annAsync, s.Service)
 	}
 	return s, p.images.resolve(ctx, s)
 }
@@ -103,6 +114,9 @@ func (p *Platform) add(s *spec, desired int, created time.Time) *function {
 func (p *Platform) remove(name string) error {
 	p.deploys.Lock()
 	defer p.deploys.Unlock()
+	if r, parked := p.notBack(name); parked {
+		return p.removeNotBack(r.Deployment.Service)
+	}
 	f, err := p.find(name, "")
 	if err != nil {
 		return err

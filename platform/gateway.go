@@ -42,9 +42,9 @@ func (p *Platform) gatewayHandler(h types.FaaSHandlers) http.Handler {
 	system("/system/alert", methods{http.MethodPost: p.serveAlert})
 	system("/system/", nil)
 
-	protected := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	protected := sameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not by the mux, which would tidy up the function's own path.
-		if strings.HasPrefix(r.URL.Path, "/function/") {
+		if strings.HasPrefix(r.URL.Path, functionPrefix) {
 			h.FunctionProxy(w, r)
 			return
 		}

@@ -103,6 +103,8 @@ func (l *log) String() string {
 	return l.buf.String()
 }
 
+func (l *log) has(text string) bool { return strings.Contains(l.String(), text) }
+
 func (l *log) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

@@ -18,6 +18,9 @@ import (
 	"farmhand/internal/problem"
 )
 
+// functionPrefix is the synchronous route.
+const functionPrefix = "/function/"
+
 // Headers of OpenFaaS.
 const (
 	headerCallID   = "X-Call-Id"
@@ -99,7 +102,7 @@ func (p *Platform) invoke(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	name, path := splitFunctionPath(r.URL.EscapedPath(), "/function/")
+	name, path := splitFunctionPath(r.URL.EscapedPath(), functionPrefix)
 	c := &call{path: path, begun: time.Now(), id: r.Header.Get(headerCallID), inbound: r.Context()}
 	w.Header().Set(headerServedBy, p.servedBy)
 	f, err := p.find(name, "")

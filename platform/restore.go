@@ -82,6 +82,29 @@ func ListUnrestored(dir string) ([]Unrestored, error) {
 	return list, nil
 }
 
+// notBack looks for a function, by its name with or without the namespace, among
+// those that the last start could not bring back.
+func (p *Platform) notBack(name string) (record, bool) {
+	short, err := bareName(name)
+	if err != nil {
+		return record{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.parked[short]
+	return r, ok
+}
+
+// removeNotBack removes one of them. It has neither replicas nor a schedule.
+func (p *Platform) removeNotBack(name string) error {
+	p.mu.Lock()
+	delete(p.parked, name)
+	p.mu.Unlock()
+	p.dropLog(name)
+	p.log.Info("removed", "function", name)
+	return p.save()
+}
+
 const functionsFile = "functions.json"
 
 // save writes what is deployed.

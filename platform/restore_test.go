@@ -45,6 +45,62 @@ func TestUnrestoredIsTold(t *testing.T) {
 	}
 }
 
+// A function that is not back says so wherever it is asked for, and can be removed
+// and updated like any other.
+func TestUnrestoredIsRemoved(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prebuilt := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(prebuilt, "test")); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, func(c *platformConfig) { c.Prebuilt = prebuilt })
+	for _, name := range []string{"gone", "mended"} {
+		d := function(name)
+		d.Annotations = nil
+		b.deploy(d)
+		next, _ := b.follow(t.Context(), "name="+name) // the log is there once a line has come
+		b.print(name, "hello\n")
+		next()
+	}
+	b.stop()
+	state := b.config.State
+	b = start(t, func(c *platformConfig) { c.State = state })
+	for _, a := range []answer{
+		b.system("GET", "/system/function/gone", ""), b.call("gone"),
+		b.system("POST", "/system/scale-function/gone", `{"serviceName":"gone","replicas":2}`),
+	} {
+		if a.status != 404 || !strings.Contains(a.body, "could not bring it back: image test:latest") || !strings.Contains(a.body, "remove it") {
+			t.Errorf("%+v", a)
+		}
+	}
+	for _, name := range []string{"gone.openfaas-fn", "gone"} { // once
+		want := map[string]int{"gone.openfaas-fn": 202, "gone": 404}[name]
+		if a := b.system("DELETE", "/system/functions", `{"functionName":"`+name+`"}`); a.status != want {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if a := b.system("PUT", "/system/functions", deployment(function("mended"))); a.status != 202 {
+		t.Errorf("%+v", a)
+	}
+	b.ready("mended")
+	if list, err := platform.ListUnrestored(state); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for name, there := range map[string]bool{"gone": false, "mended": true} {
+		if _, err := os.Stat(filepath.Join(state, "logs", name+".ndjson")); (err == nil) != there {
+			t.Errorf("the log of %s: %v", name, err)
+		}
+	}
+	b.stop()
+	b = start(t, func(c *platformConfig) { c.State, c.Prebuilt = state, prebuilt })
+	if list, err := b.client.GetFunctions(t.Context(), ""); err != nil || len(list) != 1 || list[0].Name != "mended" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // A function that is there twice is restored once, and the platform can end.
 func TestRestoreTwice(t *testing.T) {
 	b := start(t)

@@ -10,11 +10,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Annotations of a function that the clock calls, as the cron-connector of
-// OpenFaaS reads them.
+// Annotations of a function that the clock calls. The first two are those of
+// OpenFaaS' cron-connector. For the third that has a setting for all functions,
+// asynchronous_invocation; the name is the one proposed in
+// https://github.com/openfaas/faas/issues/1571.
 const (
 	annTopic    = "topic"
 	annSchedule = "schedule"
+	annAsync    = "async"
 	cronTopic   = "cron-function"
 )
 
@@ -24,6 +27,7 @@ const maxSchedule = 200
 // Schedule describes when a function is called by the clock.
 type Schedule struct {
 	Schedule   string    `json:"schedule"`
+	Async      bool      `json:"async,omitempty"` // runs are queued: they are over once that is done
 	NextRun    time.Time `json:"next_run"`
 	Running    bool      `json:"running,omitempty"`
 	LastRun    time.Time `json:"last_run,omitzero"`
@@ -35,6 +39,7 @@ type Schedule struct {
 type plan struct {
 	text  string
 	times cron.Schedule
+	async bool // by /async-function/
 }
 
 // next is the first time of the plan after now; zero = there is none.
@@ -58,6 +63,12 @@ func (s *spec) readSchedule(now time.Time) error {
 	if err != nil {
 		return badRequest(`annotation %s=%.*q of %s: %v; want five fields (minute hour day month weekday) such as "*/5 * * * *", or @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as "@every 30s"`,
 			annSchedule, maxSchedule, text, s.Service, err)
+	}
+	switch v, ok := annotations[annAsync]; {
+	case v == "true":
+		p.async = true
+	case ok && v != "false":
+		return badRequest(`annotation %s=%.40q of %s: want "true", to queue the calls of its schedule, or "false"`, annAsync, v, s.Service)
 	}
 	s.plan = p
 	return nil

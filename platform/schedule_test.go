@@ -72,11 +72,17 @@ func TestPlans(t *testing.T) {
 }
 
 func TestScheduleAnnotations(t *testing.T) {
+	async := map[string]bool{"": false, "false": false, "true": true}
 	for _, c := range []struct {
 		annotations map[string]string
 		planned     bool
 		refused     string
 	}{
+		{map[string]string{"topic": "cron-function", "schedule": "@hourly", "async": "true"}, true, ""},
+		{map[string]string{"topic": "cron-function", "schedule": "@hourly", "async": "false"}, true, ""},
+		{map[string]string{"async": "whatever"}, false, ""},
+		{map[string]string{"topic": "cron-function", "schedule": "@hourly", "async": "yes"}, false, `annotation async="yes" of f: want "true"`},
+		{map[string]string{"topic": "cron-function", "schedule": "@hourly", "async": ""}, false, `annotation async="" of f: want "true"`},
 		{map[string]string{"topic": "cron-function", "schedule": "@hourly"}, true, ""},
 		{map[string]string{"topic": "orders, cron-function", "schedule": "@hourly"}, true, ""},
 		{map[string]string{"topic": "cron-functions", "schedule": "nonsense"}, false, ""},
@@ -92,6 +98,8 @@ func TestScheduleAnnotations(t *testing.T) {
 			}
 		} else if err != nil || (s.plan != nil) != c.planned {
 			t.Errorf("%v: %+v, %v", c.annotations, s, err)
+		} else if c.planned && s.plan.async != async[c.annotations["async"]] {
+			t.Errorf("%v: async %v", c.annotations, s.plan.async)
 		}
 	}
 }
@@ -119,7 +127,10 @@ func (c runsOver) Write(line []byte) (int, error) {
 
 func newRunner(t *testing.T) *runner {
 	r := &runner{t: t, clock: NewFakeClock(noon), begun: make(chan string, 9), let: make(chan int), over: make(runsOver, 9)}
-	r.scheduler = newScheduler(r.clock, slog.New(slog.NewTextHandler(r.over, nil)), &r.runs, func(f string) (int, error) {
+	r.scheduler = newScheduler(r.clock, slog.New(slog.NewTextHandler(r.over, nil)), &r.runs, func(f string, async bool) (int, error) {
+		if async {
+			f += " async"
+		}
 		r.begun <- f
 		return <-r.let, nil
 	})
@@ -229,6 +240,12 @@ func TestSchedulerKeepsItsPlans(t *testing.T) {
 	if d := r.next("f"); d != time.Hour-sub {
 		t.Errorf("next after %s", d)
 	}
+	p, _ = parsePlan("@every 1h", r.clock.Now()) // by the other route from now on
+	p.async = true
+	r.set("f", p)
+	if d := r.describe("f"); r.next("f") != time.Hour-sub || !d.Async {
+		t.Errorf("%+v", d)
+	}
 	r.plan("f", "@every 2h")
 	if d := r.next("f"); d != 179*time.Minute-sub {
 		t.Errorf("next after %s", d)
@@ -243,6 +260,14 @@ func TestSchedulerKeepsItsPlans(t *testing.T) {
 		t.Errorf("called %s", f)
 	}
 	r.end(200)
+	p, _ = parsePlan("@every 10s", r.clock.Now())
+	p.async = true
+	r.set("g", p)
+	r.at(59*time.Minute + 20*time.Second)
+	if f := <-r.begun; f != "g async" {
+		t.Errorf("called %s", f)
+	}
+	r.end(202)
 }
 
 // It looks at the clock each minute, and follows it when it is set.

@@ -7,13 +7,18 @@ import (
 )
 
 // callScheduled calls a function as the cron-connector does: by POST with an
-// empty body, through the gateway's synchronous route, which counts, bounds and
-// drains it like any other call. It is not cut off when the platform ends: it
-// ends with its replica.
-func (p *Platform) callScheduled(function string) (status int, err error) {
+// empty body, through the gateway, which counts, bounds and drains it like any
+// other call. A synchronous one is not cut off when the platform ends: it ends
+// with its replica. An asynchronous one is over when it is queued: from then on it
+// outlives the platform, and the next may come while it still runs.
+func (p *Platform) callScheduled(function string, async bool) (status int, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.config.WriteTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/function/"+function+"."+Namespace, nil)
+	route := functionPrefix
+	if async {
+		route = asyncPrefix
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+route+function+"."+Namespace, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -32,7 +32,7 @@ func (wallClock) At(t time.Time) (<-chan time.Time, func()) {
 type scheduler struct {
 	clock clock
 	log   *slog.Logger
-	call  func(function string) (status int, err error)
+	call  func(function string, async bool) (status int, err error)
 	runs  *sync.WaitGroup
 	wake  chan struct{}
 
@@ -40,16 +40,14 @@ type scheduler struct {
 	jobs map[string]*job
 }
 
-// job is a function that has a plan. Runs are synchronous calls. One by the
-// asynchronous route would be over once it is queued: it needs another call, and
-// nothing else here.
+// job is a function that has a plan.
 type job struct {
 	name string
 	plan *plan
 	Schedule
 }
 
-func newScheduler(c clock, log *slog.Logger, runs *sync.WaitGroup, call func(string) (int, error)) *scheduler {
+func newScheduler(c clock, log *slog.Logger, runs *sync.WaitGroup, call func(string, bool) (int, error)) *scheduler {
 	return &scheduler{clock: c, log: log, call: call, runs: runs, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
 }
 
@@ -67,9 +65,10 @@ func (s *scheduler) set(function string, p *plan) {
 		j = &job{name: function}
 		s.jobs[function] = j
 	case j.plan.text == p.text:
+		j.plan, j.Async = p, p.async
 		return
 	}
-	j.plan, j.Schedule.Schedule, j.NextRun = p, p.text, p.next(s.clock.Now())
+	j.plan, j.Schedule.Schedule, j.Async, j.NextRun = p, p.text, p.async, p.next(s.clock.Now())
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -154,14 +153,17 @@ func (s *scheduler) due() (due []*job, look time.Time) {
 // run calls a function once.
 func (s *scheduler) run(j *job) {
 	begun := s.clock.Now()
-	status, err := s.call(j.name)
+	s.mu.Lock()
+	async := j.Async
+	s.mu.Unlock()
+	status, err := s.call(j.name, async)
 	s.mu.Lock()
 	j.Running, j.LastStatus = false, status
 	s.mu.Unlock()
 	took := s.clock.Now().Sub(begun).Round(time.Millisecond)
 	if err != nil || status >= 400 {
-		s.log.Warn("a scheduled run failed", "function", j.name, "status", status, "took", took, "error", err)
+		s.log.Warn("a scheduled run failed", "function", j.name, "status", status, "took", took, "async", async, "error", err)
 		return
 	}
-	s.log.Info("scheduled run", "function", j.name, "status", status, "took", took)
+	s.log.Info("scheduled run", "function", j.name, "status", status, "took", took, "async", async)
 }

@@ -68,7 +68,7 @@ func (p *Platform) listSecrets(w http.ResponseWriter, r *http.Request) {
 // JSON is not quoted: it may be the value.
 func readSecretBody(r *http.Request) (types.Secret, error) {
 	var s types.Secret
-	err := readBody(r, &s)
+	err := readBody(r, &s, "")
 	var bad *refusal
 	if errors.As(err, &bad) && bad.status == http.StatusBadRequest {
 		err = badRequest(`the body is no secret; want JSON such as {"name":"api-key","value":"…"}, or rawValue in base64 instead of value`)

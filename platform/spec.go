@@ -18,6 +18,7 @@ const (
 	defaultExecTimeout  = 30 * time.Second
 	defaultWriteTimeout = 30 * time.Second
 	defaultReadyPath    = "/_/ready"
+	defaultFactor       = 20 // percent
 )
 
 // maxSetting bounds each of a function's times, so that sums of them are times.
@@ -27,6 +28,7 @@ const maxSetting = 24 * time.Hour
 const (
 	labelMin     = "com.openfaas.scale.min"
 	labelMax     = "com.openfaas.scale.max"
+	labelFactor  = "com.openfaas.scale.factor"
 	annReadyPath = "com.openfaas.ready.http.path"
 	annCommand   = "farmhand.local.command"
 )
@@ -58,6 +60,7 @@ type spec struct {
 	sum     string   // of the program's content
 
 	min, max       int // com.openfaas.scale.*; max 0 = none
+	factor         int // percent of the most that an alert adds; 0 = alerts change nothing
 	maxInflight    int // 0 = no limit
 	execTimeout    time.Duration
 	writeTimeout   time.Duration
@@ -84,7 +87,7 @@ func checkDeployment(d types.FunctionDeployment, now time.Time) (*spec, error) {
 	if d.Image == "" {
 		return nil, badRequest("image of %s: missing", d.Service)
 	}
-	s := &spec{FunctionDeployment: d, min: 1, readyPath: defaultReadyPath}
+	s := &spec{FunctionDeployment: d, min: 1, factor: defaultFactor, readyPath: defaultReadyPath}
 	for name, value := range d.EnvVars {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, badRequest("environment variable %q: not a valid name or value", name)
@@ -113,7 +116,7 @@ func (s *spec) readLabels() error {
 	for _, l := range []struct {
 		name string
 		to   *int
-	}{{labelMin, &s.min}, {labelMax, &s.max}} {
+	}{{labelMin, &s.min}, {labelMax, &s.max}, {labelFactor, &s.factor}} {
 		v, ok := labels[l.name]
 		if !ok {
 			continue
@@ -123,6 +126,9 @@ func (s *spec) readLabels() error {
 			return badRequest("label %s=%q: want a whole number of at least 0", l.name, v)
 		}
 		*l.to = n
+	}
+	if s.factor > 100 {
+		return badRequest("label %s=%d: want 0 to 100 percent; 0 leaves the scaling to others", labelFactor, s.factor)
 	}
 	if _, ok := labels[labelMax]; ok && s.min > s.max {
 		return badRequest("labels %s=%d, %s=%d: the least must not exceed the most", labelMin, s.min, labelMax, s.max)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -39,17 +40,8 @@ func (p *Platform) serveInfo(w http.ResponseWriter, _ *http.Request) {
 		Provider types.ProviderInfo `json:"provider"`
 		Version  *types.VersionInfo `json:"version"`
 		Arch     string             `json:"arch"`
-	}{types.ProviderInfo{Name: "farmhand", Orchestration: "processes", Version: version}, version, arch()})
-}
-
-// serveAlert takes what AlertManager posts and does nothing about it: on a
-// cluster it makes the gateway scale by calls per second, here the controller
-// scales farms by their queue, and two that scale would undo each other's work.
-func (p *Platform) serveAlert(w http.ResponseWriter, r *http.Request) {
-	var alert struct{}
-	if err := readBody(r, &alert); err != nil {
-		writeError(w, p, err)
-	}
+		Async    *AsyncCalls        `json:"async,omitempty"` // beyond OpenFaaS
+	}{types.ProviderInfo{Name: "farmhand", Orchestration: "processes", Version: version}, version, arch(), p.async.calls()})
 }
 
 // revision is the commit the program was built from, or "".
@@ -110,7 +102,7 @@ func (p *Platform) serveApply(w http.ResponseWriter, r *http.Request, mustExist 
 	ctx, cancel := context.WithTimeout(r.Context(), buildTime)
 	defer cancel()
 	var d types.FunctionDeployment
-	err := readBody(r, &d)
+	err := readBody(r, &d, `{"service":"NAME","image":"IMAGE"}`)
 	if err == nil {
 		d.Namespace, err = bodyNamespace(d.Namespace, r)
 	}
@@ -127,12 +119,12 @@ func (p *Platform) serveApply(w http.ResponseWriter, r *http.Request, mustExist 
 
 func (p *Platform) serveDelete(w http.ResponseWriter, r *http.Request) {
 	var d types.DeleteFunctionRequest
-	err := readBody(r, &d)
+	err := readBody(r, &d, `{"functionName":"NAME"}`)
 	if err == nil {
 		d.Namespace, err = bodyNamespace(d.Namespace, r)
 	}
 	if err == nil && d.FunctionName == "" {
-		err = badRequest("functionName: missing")
+		err = badRequest(`functionName: missing; want {"functionName":"NAME"}`)
 	}
 	if err == nil {
 		err = p.remove(d.FunctionName)
@@ -147,7 +139,7 @@ func (p *Platform) serveDelete(w http.ResponseWriter, r *http.Request) {
 func (p *Platform) serveScale(w http.ResponseWriter, r *http.Request) {
 	var s types.ScaleServiceRequest
 	name := r.PathValue("name")
-	err := readBody(r, &s)
+	err := readBody(r, &s, `{"serviceName":"NAME","replicas":2}`)
 	if err != nil && !errors.Is(err, errTooLarge) {
 		err = badRequest("Error unmarshalling request body: %v", err)
 	}
@@ -191,7 +183,8 @@ func bareName(name string) (string, error) {
 
 var errTooLarge = refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", maxSystemBody)
 
-func readBody(r *http.Request, v any) error {
+// readBody reads a JSON object; want is one, for the error.
+func readBody(r *http.Request, v any, want string) error {
 	err := json.NewDecoder(r.Body).Decode(v)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -200,10 +193,30 @@ func readBody(r *http.Request, v any) error {
 	if overdue(err) {
 		return refuse(http.StatusRequestTimeout, "%v", bodyProblem(err))
 	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return badRequest("%s: %s is no %s; want JSON such as %s", kind.Field, kind.Value, inWords(kind.Type), want)
+	}
 	if err != nil {
-		return badRequest("the body is no such JSON object: %v", err)
+		return badRequest("the body is no JSON object (%v); want one such as %s", err, want)
 	}
 	return nil
+}
+
+// inWords names a type of a field as a client knows it.
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text in quotes"
+	case reflect.Uint64:
+		return "whole number of 0 or more"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list"
+	default:
+		return "object"
+	}
 }
 
 func writeBody(w http.ResponseWriter, v any) {

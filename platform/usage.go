@@ -13,6 +13,7 @@ type Detail struct {
 	types.FunctionStatus
 	Instances []Instance `json:"instances,omitempty"`
 	Schedule  *Schedule  `json:"schedule,omitempty"` // when the clock calls it
+	Warnings  []string   `json:"warnings,omitempty"` // what is valid and will not go well
 }
 
 // Instance describes one replica.
@@ -119,6 +120,9 @@ func (f *function) status() types.FunctionStatus {
 // detail is status with usage, in total and by replica.
 func (f *function) detail() Detail {
 	d := Detail{FunctionStatus: f.status(), Instances: f.instances(), Schedule: f.p.schedules.describe(f.name)}
+	f.mu.Lock()
+	d.Warnings = f.p.warnings(f.spec)
+	f.mu.Unlock()
 	d.Usage = &types.FunctionUsage{}
 	for _, in := range d.Instances {
 		d.Usage.CPU += in.CPU

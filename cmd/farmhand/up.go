@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"farmhand/platform"
-	"farmhand/skeleton"
 )
 
 // stopPatience is how long the platform may take to end: a minute for calls,
@@ -63,10 +61,10 @@ func upCmd() *cobra.Command {
 	f.StringVar(&c.Redis, "redis", platform.DefaultRedis, "auto, memory, or a redis:// URL; auto takes $farmhand_redis_url, else a redis-server of its own, else memory")
 	f.StringVar(&c.ColdStart, "cold-start", platform.DefaultColdStart, "injected start-up time: none, constant:DURATION, or lognormal:MU,SIGMA of seconds (default: as measured on OpenFaaS)")
 	f.Uint64Var(&c.Seed, "seed", 1, "seed of the start-up times")
-	f.BoolVar(&c.CE, "ce", false, "behave as plain OpenFaaS CE: 1 to 5 replicas, never zero, random balancing")
+	f.BoolVar(&c.CE, "ce", false, "behave as plain OpenFaaS CE: 1 to 5 replicas, never zero, random balancing, one asynchronous call at a time")
 	f.StringArrayVar(&c.AllowDirs, "allow-dir", nil, "folder whose programs the annotation farmhand.local.command may run (repeatable)")
 	f.StringVar(&c.NATSListen, "nats-listen", platform.DefaultNATSListen, "loopback address of the broker of asynchronous calls, or none; port 0 takes that of last time, or a free one")
-	f.DurationVar(&c.AckWait, "ack-wait", platform.DefaultAckWait, "an asynchronous call that takes longer is made again")
+	f.DurationVar(&c.AckWait, "ack-wait", 0, "an asynchronous call that takes longer is made again (default: 1m, or longer than --upstream-timeout lets a call take)")
 	f.IntVar(&c.AsyncInflight, "async-inflight", platform.DefaultAsyncInflight, "asynchronous calls made at once; with --ce always 1")
 	f.StringArrayVar(&c.CallbackAllow, "callback-allow", nil, "host, *.domain or URL prefix that X-Callback-Url may name, beside the gateway itself (repeatable)")
 	f.DurationVar(&c.UpstreamTimeout, "upstream-timeout", platform.DefaultUpstreamTimeout, "longest call of a function")
@@ -122,9 +120,11 @@ func upForeground(ctx context.Context, out io.Writer, c platform.Config) error {
 	}
 	if os.Getenv(readyEnv) == "" { // else the parent says it
 		printInfo(out, p.Info())
-		if err := printUnrestored(out, c.State); err != nil {
+		unrestored, err := platform.ListUnrestored(c.State)
+		if err != nil {
 			c.Log.Error("cannot tell what was not restored", "error", err)
 		}
+		printUnrestored(out, unrestored)
 		if c.Deploy {
 			if err := awaitFarms(ctx, out, p.Info()); err != nil && ctx.Err() == nil {
 				c.Log.Warn(err.Error())
@@ -203,9 +203,11 @@ func upDetached(up *cobra.Command, state string, deployed bool) error {
 	}
 	printInfo(out, info)
 	fmt.Fprintf(out, "log         %s\n", logFile)
-	if err := printUnrestored(out, state); err != nil {
+	unrestored, err := platform.ListUnrestored(state)
+	if err != nil {
 		return err
 	}
+	printUnrestored(out, unrestored)
 	if deployed {
 		if err := awaitFarms(ctx, out, info); err != nil {
 			return err
@@ -224,12 +226,10 @@ func stateHint(state string) string {
 }
 
 // printUnrestored says which functions did not come back, and why.
-func printUnrestored(out io.Writer, state string) error {
-	list, err := platform.ListUnrestored(state)
+func printUnrestored(out io.Writer, list []platform.Unrestored) {
 	for _, f := range list {
 		fmt.Fprintf(out, "NOT BACK    %-20s %s\n", f.Function, f.Reason)
 	}
-	return err
 }
 
 // withoutDetach drops a -d given as an argument of its own; a later
@@ -318,76 +318,4 @@ func downCmd() *cobra.Command {
 	stateFlag(cmd, &state)
 	cmd.Flags().BoolVar(&force, "force", false, "kill it, cutting off calls under way")
 	return cmd
-}
-
-func statusCmd() *cobra.Command {
-	var state string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "Say where the local platform is, what runs on it and what is durable",
-		Example: "  farmhand status --json",
-		Args:    exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, err := running(state)
-			if errors.Is(err, platform.ErrNotRunning) {
-				return fmt.Errorf("%w (start it with farmhand up -d%s)", err, stateHint(state))
-			}
-			if err != nil {
-				return err
-			}
-			functions, err := platform.Functions(cmd.Context(), info)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			problems := settingsProblems(functions)
-			if asJSON {
-				unrestored, err := platform.ListUnrestored(info.State)
-				if err != nil {
-					return err
-				}
-				e := json.NewEncoder(out)
-				e.SetIndent("", "  ")
-				return e.Encode(struct {
-					platform.Info
-					Functions  []platform.Detail     `json:"functions"`
-					Unrestored []platform.Unrestored `json:"unrestored,omitempty"`
-					Problems   map[string][]string   `json:"problems,omitempty"` // of workers' annotations
-				}{info, functions, unrestored, problems})
-			}
-			printInfo(out, info)
-			for _, f := range functions {
-				fmt.Fprintf(out, "function    %-20s %d of %d ready\n", f.Name, f.AvailableReplicas, f.Replicas)
-				for _, problem := range problems[f.Name] {
-					fmt.Fprintf(out, "INVALID     %-20s %s\n", f.Name, problem)
-				}
-			}
-			return printUnrestored(out, info.State)
-		},
-	}
-	stateFlag(cmd, &state)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-// settingsProblems are the settings of workers that are not valid.
-func settingsProblems(functions []platform.Detail) map[string][]string {
-	problems := map[string][]string{}
-	for _, f := range functions {
-		var labels, annotations map[string]string
-		if f.Labels != nil {
-			labels = *f.Labels
-		}
-		if f.Annotations != nil {
-			annotations = *f.Annotations
-		}
-		if !skeleton.IsWorker(labels) {
-			continue
-		}
-		if _, found := skeleton.ParseSettings(labels, annotations); len(found) > 0 {
-			problems[f.Name] = found
-		}
-	}
-	return problems
 }

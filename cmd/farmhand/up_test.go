@@ -22,7 +22,7 @@ functions:
   tired:
     image: tired:latest
     labels: {farmhand.worker: "true"}
-    annotations: {farmhand.slots: many}
+    annotations: {farmhand.slots: many, topic: cron-function, schedule: 0 4 29 2 *, async: "true"}
 `
 
 // The platform as its user runs it: in the background, looked at, ended.
@@ -111,8 +111,12 @@ func TestUpStatusDown(t *testing.T) {
 	farmhand(true, append(up, "--stack", stack, "--prebuilt", prebuilt, "--deploy")...)
 	farmhand(true, "down")
 	farmhand(true, up...)
-	if text := farmhand(true, "status"); !strings.Contains(text, "function    tired") || !strings.Contains(text, `INVALID     tired                farmhand.slots: "many"`) {
-		t.Errorf("status after a restart: %s", text)
+	text = farmhand(true, "status")
+	for _, want := range []string{"async       0 calls wait, 0 run, at most 10 at once\n", "function    tired                0 of 1 ready",
+		"schedule    tired                0 4 29 2 *; queued; next run 20", `INVALID     tired                farmhand.slots: "many"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status after a restart does not tell %q:\n%s", want, text)
+		}
 	}
 	farmhand(true, "down")
 	if err := os.RemoveAll(prebuilt); err != nil {
