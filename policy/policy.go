@@ -196,4 +196,7 @@ func (l *Law) usage() string {
 }
 
 // laws in the order of their names; each stands in a file of its own.
-var laws = []Law{hpa, keda, kpa, manual, reactiveAverage, reactiveMaximum, staffing, static, threshold, timer}
+var laws = []Law{
+	daskAdaptive, hpa, keda, kpa, manual, openfaasCE, openfaasPro, reactiveAverage, reactiveMaximum,
+	staffing, static, stepScaling, targetTracking, threshold, timer,
+}
