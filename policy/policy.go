@@ -197,6 +197,6 @@ func (l *Law) usage() string {
 
 // laws in the order of their names; each stands in a file of its own.
 var laws = []Law{
-	daskAdaptive, hpa, keda, kpa, manual, openfaasCE, openfaasPro, reactiveAverage, reactiveMaximum,
+	daskAdaptive, forecast, hpa, keda, kpa, manual, mpc, openfaasCE, openfaasPro, reactiveAverage, reactiveMaximum,
 	staffing, static, stepScaling, targetTracking, threshold, timer,
 }
