@@ -1,0 +1,3 @@
+// Package report shows what evaluations have found: tables for a terminal, for
+// documents and for other programs, and drawings.
+package report

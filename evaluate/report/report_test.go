@@ -1,0 +1,135 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"farmhand/evaluate"
+	"farmhand/sim"
+	"farmhand/sim/workload"
+)
+
+// entry has two episodes of a thousand tasks, an hour each.
+func entry(name string, origin evaluate.Origin, late int, workers float64) evaluate.Entry {
+	e := evaluate.Entry{
+		Scenario:  &workload.Scenario{Name: "toy", Farm: workload.Farm{Target: 0.95, Deadline: 1}},
+		Contender: evaluate.Contender{Name: name, Spec: name + ":n=1", Origin: origin},
+	}
+	for seed := range uint64(2) {
+		w := workers + 0.1*float64(seed)
+		e.Episodes = append(e.Episodes, evaluate.Episode{Seed: seed, Result: sim.Result{
+			Horizon: 3600, Tasks: 1000, Decided: 1000, Done: 1000, Late: late + int(seed), MeanWorkers: w, WorkerSeconds: 3600 * w, PeakWorkers: 9, P95: 0.2, Windows: 10}})
+	}
+	return e
+}
+
+func entries() []evaluate.Entry {
+	return []evaluate.Entry{
+		entry("slow", evaluate.Default, 300, 2),
+		entry("slower", evaluate.Default, 400, 1),
+		entry("rule", evaluate.Calibrated, 40, 8),
+		entry("static", evaluate.Calibrated, 10, 10),
+		entry("oracle", evaluate.Bound, 45, 5),
+	}
+}
+
+func TestRank(t *testing.T) {
+	list := Rank(entries())
+	if len(list) != 1 {
+		t.Fatalf("%d rankings", len(list))
+	}
+	r := list[0]
+	var names []string
+	for _, p := range r.Places {
+		names = append(names, p.mark()+p.Policy)
+	}
+	if got := strings.Join(names, " "); got != "○oracle ★rule static ✗slow ✗slower" {
+		t.Error(got)
+	}
+	if more := r.Places[2].More; math.Abs(float64(more.Mean)-2) > 1e-9 || float64(more.Hi-more.Lo) > 1e-9 {
+		t.Errorf("static beyond the rule: %+v", more)
+	}
+	want := "toy: rule (calibrated) is the cheapest that keeps 95 % on time: 8.05 workers at 95.95 %. A fixed count needs 10.05. " +
+		"The oracle shows that 37 % at most could still be saved. 2 of 4 miss the target."
+	if got := r.Verdict(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	none := Rank(entries()[:2])[0]
+	if got := none.Verdict(); got != "toy: no policy keeps 95 % on time." || none.Places[0].Best {
+		t.Error(got)
+	}
+	e := entries()
+	e[2].Episodes[0].Result.Saturated = true
+	if r := Rank(e)[0]; r.Places[1].mark() != "★!" || !strings.Contains(r.Verdict(), "more than the farm's maximum") {
+		t.Errorf("%s %s", r.Places[1].mark(), r.Verdict())
+	}
+}
+
+func TestTables(t *testing.T) {
+	var text, markdown, table bytes.Buffer
+	list := Rank(entries())
+	if err := Text(&text, list); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"★  rule", "95.95 ± 0.64", "8.05 ± 0.64", "-3.00 ± 0.00", "\n  rule:n=1\n", "→ toy: rule"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	if err := Markdown(&markdown, &list[0]); err != nil || !strings.Contains(markdown.String(), "| ★ | **rule** | calibrated | 95.95 ± 0.64 |") {
+		t.Errorf("%v\n%s", err, markdown.String())
+	}
+	var rows []evaluate.Row
+	for _, e := range entries() {
+		rows = append(rows, e.Row())
+	}
+	if err := CSV(&table, rows); err != nil {
+		t.Fatal(err)
+	}
+	cells, err := csv.NewReader(&table).ReadAll()
+	if err != nil || len(cells) != 6 || cells[0][3] != "on_time" || cells[3][0] != "rule" || cells[3][3] != "0.9595" {
+		t.Errorf("%v %v", cells, err)
+	}
+}
+
+func TestDrawings(t *testing.T) {
+	run := []Moment{{At: 0, Arrivals: 20, Wanted: 1, Ready: 1, P95: 0.1}, {At: 2, Arrivals: 200, Waiting: 300, Wanted: 8, Ready: 1, P95: math.NaN()}, {At: 4, P95: 2}}
+	for name, draw := range map[string]func(io.Writer) error{
+		"timeline":             func(w io.Writer) error { return Timeline(w, "toy", run, 0.15) },
+		"timeline without due": func(w io.Writer) error { return Timeline(w, "toy", run, 0) },
+		"empty timeline":       func(w io.Writer) error { return Timeline(w, "toy", nil, 0.15) },
+		"pareto": func(w io.Writer) error {
+			return Pareto(w, "toy", entries(), map[string]evaluate.Front{"rule": entries()[2:4]})
+		},
+	} {
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		d := xml.NewDecoder(&b)
+		n := 0
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			if s, ok := token.(xml.StartElement); ok && (s.Name.Local == "path" || s.Name.Local == "text") {
+				n++
+			}
+		}
+		if n < 10 {
+			t.Errorf("%s: %d lines and words", name, n)
+		}
+	}
+}
