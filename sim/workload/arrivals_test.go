@@ -210,7 +210,7 @@ func TestSelfSimilar(t *testing.T) {
 		return 1 - math.Pow(least/x, alpha-1)/alpha
 	})
 	var hurst []float64
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		const horizon = 16384
 		at, _ := p.Draw(Stream(seed, StreamArrivals), horizon, nil)
 		counts := make([]float64, horizon)

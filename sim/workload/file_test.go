@@ -95,7 +95,7 @@ func TestDocumentation(t *testing.T) {
 	for _, section := range []string{"farm", "platform"} {
 		_, err := Parse([]byte("horizon: 1\narrivals: {poisson: {rate: 1}}\nservice: 1\n"+section+": {zzz: 1}"+map[string]string{"platform": "\nfarm: {deadline: 1}"}[section]), "x.yaml", Options{})
 		for _, name := range allowed(t, err) {
-			if !strings.Contains(example, "\n  "+name+":") {
+			if !strings.Contains(example, "\n  "+name+":") && !strings.Contains(example, "\n  # "+name+":") {
 				t.Errorf("%s: the example does not show %q", section, name)
 			}
 		}
