@@ -61,6 +61,7 @@ type Tuned struct {
 	OnTime        []policy.Maybe `json:"on_time"` // by scenario
 	Cost          float64        `json:"cost"`    // worker-seconds per second of offered work, mean over the scenarios
 	OnTarget      bool           `json:"on_target"`
+	MeanWorkers   []float64      `json:"mean_workers"` // by scenario
 }
 
 // Contender is the calibrated member of the family.
@@ -88,9 +89,13 @@ func (c *Calibration) Contender(f Family, t Tuned) (Contender, error) {
 // farm is as much luck as the last tenths of a worker are skill.
 //
 // The result depends on the arguments alone, not on Jobs.
+//
+// A Calibrator belongs to one goroutine; it starts its own.
 type Calibrator struct {
 	Settings
 	Budget Budget
+
+	probes map[*workload.Scenario]*probe
 }
 
 // trial is a candidate and what it came to.
@@ -110,17 +115,9 @@ func (c *Calibrator) Calibrate(ctx context.Context, f Family, scenarios []*workl
 		return nil, fmt.Errorf("evaluate: calibrating %s: want at least one scenario and one training seed", f.Name)
 	}
 	f = f.bounded(scenarios)
-	key, err := c.key(ctx, f, scenarios)
-	if err != nil {
-		return nil, err
-	}
-	var kept Calibration
-	if c.Store != nil {
-		if ok, err := c.Store.Get(key, &kept); err != nil {
-			return nil, err
-		} else if ok {
-			return &kept, nil
-		}
+	key, kept, err := c.kept(ctx, f, scenarios, c.Budget)
+	if err != nil || kept != nil {
+		return kept, err
 	}
 	s := &searching{Calibrator: c, family: f, scenarios: scenarios}
 	var list []*trial
@@ -140,34 +137,67 @@ func (c *Calibrator) Calibrate(ctx context.Context, f Family, scenarios []*workl
 	if c.Store != nil {
 		err = c.Store.Put(key, found)
 	}
-	c.log("%s on %s: %s, %.1f simulated hours", f.Name, found.Scenarios[0], found.Best.Specification, found.Hours)
 	return found, err
 }
 
-// key is made of all that the result depends on.
-func (c *Calibrator) key(ctx context.Context, f Family, scenarios []*workload.Scenario) (string, error) {
+// Known is what a Store has of a family's calibration with the first of the budgets
+// that it knows; nil where there is none.
+func (c *Calibrator) Known(ctx context.Context, f Family, scenarios []*workload.Scenario, budgets ...Budget) (*Calibration, error) {
+	f = f.bounded(scenarios)
+	for _, b := range budgets {
+		if _, kept, err := c.kept(ctx, f, scenarios, b); err != nil || kept != nil {
+			return kept, err
+		}
+	}
+	return nil, nil
+}
+
+// kept asks the Store.
+func (c *Calibrator) kept(ctx context.Context, f Family, scenarios []*workload.Scenario, b Budget) (key string, kept *Calibration, err error) {
 	if c.Store == nil {
-		return "", nil
+		return "", nil, nil
+	}
+	behaviour, err := c.behaviour(ctx, f, scenarios)
+	if err != nil {
+		return "", nil, err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %+v %+v %v\n", f.Name, f.Free, c.Budget, f.Counted)
+	fmt.Fprintf(h, "%s %+v %v %+v %s\n", f.Name, f.Free, f.Counted, b, behaviour)
+	key = "calibration " + sum(h)
+	kept = &Calibration{}
+	if ok, err := c.Store.Get(key, kept); err != nil || !ok {
+		return key, nil, err
+	}
+	return key, kept, nil
+}
+
+// behaviour is that of two members of the family.
+func (c *Calibrator) behaviour(ctx context.Context, f Family, scenarios []*workload.Scenario) (string, error) {
 	middle := make([]float64, len(f.Free))
 	for i := range middle {
 		middle[i] = 0.5
 	}
+	keys := ""
 	for _, s := range scenarios {
-		p := c.probe(s)
+		known, ok := c.probes[s]
+		if !ok {
+			known = c.probe(s)
+			if c.probes == nil {
+				c.probes = map[*workload.Scenario]*probe{}
+			}
+			c.probes[s] = known
+		}
 		for _, point := range [][]float64{f.defaults(), middle} {
 			member, err := f.Make(f.values(point))
 			if err != nil {
 				return "", err
 			}
-			key, err := p.contender(ctx, &member)
+			key, err := known.contender(ctx, &member)
 			if err != nil {
 				return "", err
 			}
-			fmt.Fprintln(h, key)
+			keys += key
 		}
 	}
-	return "calibration " + sum(h), nil
+	return keys, nil
 }

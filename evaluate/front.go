@@ -12,8 +12,8 @@ import (
 type Front []Entry
 
 // Compare says what an entry costs beyond the family at equal lateness, in
-// worker-seconds; unknown where no members of the family lie on both sides of its
-// lateness, and where the seeds differ.
+// worker-seconds; unknown where no members of the family that have served all of
+// its seeds lie on both sides of its lateness.
 //
 // Let ℓ be the share of tasks that is late and c the worker-seconds, bars means over
 // the seeds. Members that another one beats in both are left out; of those that
@@ -85,8 +85,8 @@ func (f Front) neighbours(x *Entry) (a, b *Entry) {
 func (f Front) pareto(x *Entry) []*Entry {
 	var list []*Entry
 	for i := range f {
-		if sameSeeds(&f[i], x) && !math.IsNaN(f[i].Mean(OnTime)) {
-			list = append(list, &f[i])
+		if e := f[i].on(x); e != nil && !math.IsNaN(e.Mean(OnTime)) {
+			list = append(list, e)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Entry) int {
@@ -104,17 +104,27 @@ func (f Front) pareto(x *Entry) []*Entry {
 	return kept
 }
 
-// Against is how much more of a measure one entry has than another on the same
-// seeds; unknown where the seeds differ.
+// Against is how much more of a measure an entry has than another on its seeds;
+// unknown where the other has not served them all.
 func (e *Entry) Against(peer *Entry, m Measure) Interval {
-	if !sameSeeds(e, peer) {
+	part := peer.on(e)
+	if part == nil {
 		return Interval{policy.Unknown, policy.Unknown, policy.Unknown}
 	}
-	return Paired(e.Values(m), peer.Values(m))
+	return Paired(e.Values(m), part.Values(m))
 }
 
-func sameSeeds(a, b *Entry) bool {
-	return slices.EqualFunc(a.Episodes, b.Episodes, func(x, y Episode) bool { return x.Seed == y.Seed })
+// on is the entry with the seeds of another one; nil where one is missing.
+func (e *Entry) on(x *Entry) *Entry {
+	part := &Entry{Scenario: e.Scenario, Contender: e.Contender}
+	for _, episode := range x.Episodes {
+		i := slices.IndexFunc(e.Episodes, func(o Episode) bool { return o.Seed == episode.Seed })
+		if i < 0 {
+			return nil
+		}
+		part.Episodes = append(part.Episodes, e.Episodes[i])
+	}
+	return part
 }
 
 // lateness of each episode, a share.

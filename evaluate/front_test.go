@@ -34,8 +34,12 @@ func TestFrontByHand(t *testing.T) {
 		t.Errorf("a member against its family: %+v", d)
 	}
 	few := entry("few", []float64{0.03}, []float64{80})
-	if d := front.Compare(&few); d.Mean.Known() {
-		t.Error("compared on other seeds")
+	if d := front.Compare(&few); d.Mean != -10 || d.Lo.Known() {
+		t.Errorf("on one of the seeds: %+v", d)
+	}
+	more := entry("more", []float64{0.03, 0.03, 0.03}, []float64{80, 80, 80})
+	if d := front.Compare(&more); d.Mean.Known() {
+		t.Error("compared on a seed that the family has not served")
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 //
 // effort is how many million tasks the model may play: one takes about 25 ns.
 func Plan(ctx context.Context, effort int) Contender {
-	return planContender(ctx, effort, sim.Run)
+	return planContender(ctx, effort, simulate)
 }
 
 // PlanEffort keeps a plan for an hour of 100 tasks a second below 30 s of a core.

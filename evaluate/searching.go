@@ -92,7 +92,7 @@ func (s *searching) counts(ctx context.Context) ([]*trial, error) {
 func (s *searching) final(ctx context.Context, list []*trial) ([]*trial, error) {
 	n := float64(len(s.Budget.Seeds))
 	for _, t := range list {
-		t.Cost, t.OnTime = 0, make([]policy.Maybe, len(s.scenarios))
+		t.Cost, t.OnTime, t.MeanWorkers = 0, make([]policy.Maybe, len(s.scenarios)), make([]float64, len(s.scenarios))
 	}
 	for i, seed := range s.Budget.Seeds {
 		batch := s.trials(points(list))
@@ -104,6 +104,7 @@ func (s *searching) final(ctx context.Context, list []*trial) ([]*trial, error) 
 			list[k].Cost += t.Cost / n
 			for j, x := range t.OnTime {
 				list[k].OnTime[j] += x / policy.Maybe(n)
+				list[k].MeanWorkers[j] += t.MeanWorkers[j] / n
 			}
 		}
 	}
@@ -160,13 +161,13 @@ func (s *searching) play(ctx context.Context, batch []*trial, work []sim.Config)
 				return err
 			}
 			t.Specification = member.Spec
-			t.Cost, t.OnTime = 0, make([]policy.Maybe, len(work))
+			t.Cost, t.OnTime, t.MeanWorkers = 0, make([]policy.Maybe, len(work)), make([]float64, len(work))
 			for i, w := range work {
 				r, err := member.play(ctx, s.runner(), s.Guard, w)
 				if err != nil {
 					return fmt.Errorf("%s on %s: %w", member.Spec, w.Scenario.Name, err)
 				}
-				t.OnTime[i] = r.OnTime()
+				t.OnTime[i], t.MeanWorkers[i] = r.OnTime(), r.MeanWorkers
 				t.Cost += r.WorkerSeconds / offered(w.Tasks) / float64(len(work))
 			}
 			return nil

@@ -17,22 +17,36 @@ type Settings struct {
 	Guard *guard.Settings // nil: nothing limits a wish but the bounds of the farm
 	Jobs  int             // runs at the same time; 0: one
 	Store Store           // nil: nothing is kept
-	Log   func(format string, args ...any)
+	Ran   func()          // nil; called after each run, from any goroutine
 
-	run runFunc // nil: sim.Run
+	run runFunc // nil: simulate
 }
 
 func (s *Settings) runner() runFunc {
-	if s.run != nil {
-		return s.run
+	run := s.run
+	if run == nil {
+		run = simulate
 	}
-	return sim.Run
+	if s.Ran == nil {
+		return run
+	}
+	return func(ctx context.Context, c sim.Config, d sim.Driver) (sim.Result, error) {
+		defer s.Ran()
+		return run(ctx, c, d)
+	}
 }
 
-func (s *Settings) log(format string, args ...any) {
-	if s.Log != nil {
-		s.Log(format, args...)
+// farms are simulated farms whose memory is used again.
+var farms = sync.Pool{New: func() any { return new(sim.Sim) }}
+
+// simulate is sim.Run.
+func simulate(ctx context.Context, c sim.Config, d sim.Driver) (sim.Result, error) {
+	farm := farms.Get().(*sim.Sim)
+	defer farms.Put(farm)
+	if err := farm.Reset(c); err != nil {
+		return sim.Result{}, err
 	}
+	return farm.Play(ctx, d)
 }
 
 // Case is a scenario and who competes on it.
@@ -130,7 +144,6 @@ func (r *round) block(ctx context.Context, c int, seed uint64) error {
 		}
 		r.finish(c, i, seed, &result)
 	}
-	r.log("%s: seed %d is done", scenario.Name, seed)
 	return nil
 }
 
