@@ -1,0 +1,194 @@
+package env
+
+import (
+	"fmt"
+	"math"
+
+	"farmhand/policy"
+	"farmhand/policy/guard"
+	"farmhand/policy/learned"
+	"farmhand/sim"
+	"farmhand/sim/workload"
+)
+
+// FarmConfig of a Farm.
+type FarmConfig struct {
+	// Scenario that an episode plays, by its seed: the same one, or one of many.
+	Scenario func(seed uint64) *workload.Scenario
+	// Rule that advises (package learned), and below which the guard lets nobody go
+	// in a crisis.
+	Rule policy.Policy
+	// Guard between the actions and the farm, which says that the wish is learned;
+	// nil: nothing but the bounds of the farm.
+	Guard *guard.Settings
+	// Horizon of an episode in seconds; 0: that of the scenario.
+	Horizon float64
+}
+
+// Options of a Farm.
+const (
+	// OptionLate is the weight on lateness: what it costs, in farms just large enough
+	// for the mean load, when as many tasks are late as the target allows.
+	OptionLate = "late_weight"
+	// OptionAction is what an action costs, in the same unit.
+	OptionAction = "action_cost"
+)
+
+// Metrics of a Farm, in the order of Info.Metrics.
+const (
+	MetricDecided = iota // tasks
+	MetricLate           // tasks
+	MetricWorkers        // worker-seconds
+	MetricActions
+	MetricSeconds
+)
+
+// Farm is a simulated farm that an agent scales (Farm-v0, FarmTrace-v0).
+//
+// An observation is what a learned policy sees in a live farm (learned.Features): it
+// has no dimension, and no clock but the age of the load's level. Actions are those
+// of learned.Actions. A step is an interval of the farm. An episode is cut at the
+// horizon (truncated); no state of a farm is terminal.
+//
+// The reward of a step has three parts, so scaled that their sum over an episode
+// does not depend on how fast or large a farm is:
+//
+//	late     −late_weight · late/(n·(1 − target))
+//	workers  −worker-seconds/(I·w)
+//	churn    −action_cost · actions
+//
+// late counts a task once, in the step in which its due passes, be it waiting,
+// running or done: work that nobody starts is not free. I is the interval; n are the
+// tasks of a mean step, and w the replicas that the mean load would keep busy, of
+// the episode.
+type Farm struct {
+	cfg  FarmConfig
+	spec Spec
+
+	sim      *sim.Sim
+	pilot    *sim.Pilot
+	scenario *workload.Scenario
+	o        policy.Observation
+	memory   policy.Memory
+	advice   learned.Advice
+	wish     policy.Decision
+	calling  bool
+	over     bool
+	before   sim.Totals
+
+	perLate, perSecond, perAction float64
+
+	obs     []float64
+	mask    []bool
+	parts   [3]float64
+	metrics [5]float64
+}
+
+// NewFarm makes a Farm. The error says what of the configuration is missing.
+func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
+	switch {
+	case cfg.Scenario == nil:
+		return nil, fmt.Errorf("env: %s has no Scenario: want one for each seed", id)
+	case cfg.Rule == nil:
+		return nil, fmt.Errorf("env: %s has no Rule: want a policy that advises, such as staffing", id)
+	case !(cfg.Horizon >= 0) || math.IsInf(cfg.Horizon, 0):
+		return nil, fmt.Errorf("env: the Horizon of %s is %g: want seconds, or 0 for the scenario's", id, cfg.Horizon)
+	}
+	f := &Farm{cfg: cfg, sim: &sim.Sim{}}
+	names, lo, hi := learned.FeatureNames()
+	f.spec = Spec{ID: id, Observation: Box{Names: names, Low: lo, High: hi}, Action: Discrete{Names: learned.Actions()},
+		Parts:   []string{"late", "workers", "churn"},
+		Metrics: []string{"decided", "late", "worker_seconds", "actions", "seconds"},
+		Options: []Option{
+			{Name: OptionLate, Doc: "weight on lateness", Default: 0.3, Min: 0, Max: 1000},
+			{Name: OptionAction, Doc: "cost of an action", Default: 0.02, Min: 0, Max: 100},
+		}}
+	f.mask = make([]bool, f.spec.Action.N())
+	return f, nil
+}
+
+// Spec implements Env.
+func (f *Farm) Spec() *Spec { return &f.spec }
+
+// Reset implements Env. It panics where the scenario cannot be simulated.
+func (f *Farm) Reset(seed uint64, options Options) ([]float64, Info) {
+	if err := f.spec.CheckOptions(options); err != nil {
+		panic(err)
+	}
+	f.scenario = f.cfg.Scenario(seed)
+	s := *f.scenario
+	if f.cfg.Horizon > 0 {
+		s.Horizon = f.cfg.Horizon
+	}
+	tasks := s.Draw(seed)
+	if err := f.sim.Reset(sim.Config{Scenario: &s, Tasks: tasks, Seed: seed}); err != nil {
+		panic(err)
+	}
+	f.pilot = sim.NewPilot(sim.Driver{Policy: (*agent)(f), Rule: (*adviser)(f), Guard: f.cfg.Guard})
+	f.memory, f.over = policy.Memory{}, false
+
+	service := 0.0
+	for _, x := range tasks.Service {
+		service += x + s.Platform.Overhead
+	}
+	steps := s.Horizon / s.Farm.Interval
+	perStep := max(1, float64(len(tasks.At))/steps)
+	replicas := max(1e-3, service/s.Horizon/float64(max(1, s.Farm.Slots)))
+	f.perLate = f.spec.Option(options, OptionLate) / (perStep * max(1e-6, 1-s.Farm.Target))
+	f.perSecond = 1 / (s.Farm.Interval * replicas)
+	f.perAction = f.spec.Option(options, OptionAction)
+
+	f.before = f.sim.Totals()
+	f.look()
+	return f.obs, Info{Mask: f.mask}
+}
+
+// look observes, and asks the rule.
+func (f *Farm) look() {
+	f.sim.Observe(&f.o)
+	f.o.Quiet = true
+	f.calling = f.sim.Calling()
+	if f.calling { // the controller does not decide either
+		clear(f.mask)
+		f.mask[learned.Hold] = true
+	} else {
+		f.advice = learned.Advise(f.cfg.Rule, &f.o, f.memory)
+		f.advice.Mask(&f.o, f.mask)
+	}
+	f.obs = learned.Features(f.obs[:0], &f.o, &f.advice)
+}
+
+// Step implements Env.
+func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, truncated bool, info Info) {
+	if f.over || !f.spec.Action.Contains(action) || !f.mask[action] {
+		panic(fmt.Sprintf("env: %s: action %d is not allowed now", f.spec.ID, action))
+	}
+	f.wish = f.advice.Decision(&f.o, action)
+	out := f.pilot.Decide(&f.o, f.calling).Outcome
+	n := f.o.Desired
+	if !out.Hold {
+		n = out.Replicas
+	}
+	f.sim.Scale(n)
+	f.over = !f.sim.Advance()
+
+	now, was := f.sim.Totals(), f.before
+	f.before = now
+	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
+		float64(now.Actions - was.Actions), now.At - was.At}
+	f.parts = [...]float64{-f.perLate * f.metrics[MetricLate], -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
+	f.look()
+	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
+}
+
+// agent is the policy that wishes what the action says; adviser is the rule, which
+// was asked already.
+type (
+	agent   Farm
+	adviser Farm
+)
+
+func (a *agent) Name() string                                                { return "agent" }
+func (a *agent) Decide(*policy.Observation, policy.Memory) policy.Decision   { return a.wish }
+func (a *adviser) Name() string                                              { return a.cfg.Rule.Name() }
+func (a *adviser) Decide(*policy.Observation, policy.Memory) policy.Decision { return a.advice.Wish }
