@@ -110,3 +110,10 @@ func (f *Family) names() string {
 	}
 	return s
 }
+
+// Default is the member with the default parameters.
+func (f *Family) Default() (Contender, error) {
+	c, err := f.Make(f.values(f.defaults()))
+	c.Free = 0
+	return c, err
+}

@@ -72,6 +72,7 @@ func rootCmd() *cobra.Command {
 		upCmd(), downCmd(), statusCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		farmCmd(), topCmd(), newCmd(),
+		evalCmd(), calibrateCmd(),
 		benchCmd(),
 	)
 	return root

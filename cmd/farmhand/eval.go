@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"farmhand/cmd/farmhand/internal/bench"
+	"farmhand/evaluate"
+	"farmhand/evaluate/report"
+	"farmhand/evaluate/shelf"
+	"farmhand/policy"
+	"farmhand/policy/guard"
+	"farmhand/sim/workload"
+)
+
+// refereeFlags are those of all commands that run policies against one another.
+type refereeFlags struct {
+	scenarios []string
+	traces    string
+	jobs      int
+	cache     string
+	unguarded bool
+}
+
+func (f *refereeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.traces, "traces", "", "folder of traces (default $FARMHAND_TRACES)")
+	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
+	flags.StringVar(&f.cache, "cache", "", "file of what was computed before (default: farmhand/evaluations.jsonl in the user's cache folder)")
+	flags.BoolVar(&f.unguarded, "unguarded", false, "let no guard limit the policies")
+}
+
+func (f *refereeFlags) addScenarios(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files")
+}
+
+// find the scenarios.
+func (f *refereeFlags) find(names []string) ([]*workload.Scenario, error) {
+	if len(names) == 0 {
+		return nil, usage("no --scenario: want one or more of %s, trace:NAME, or a file", strings.Join(workload.Names(), ", "))
+	}
+	var list []*workload.Scenario
+	for _, name := range names {
+		s, err := workload.Find(name, workload.Options{Traces: f.traces})
+		if err != nil {
+			return nil, usage("--scenario: %v", err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// open makes the settings; close ends them.
+func (f *refereeFlags) open() (s evaluate.Settings, shut func() error, err error) {
+	if f.jobs < 1 {
+		return s, nil, usage("--jobs %d: want 1 or more", f.jobs)
+	}
+	path := f.cache
+	if path == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return s, nil, usage("%v: name a file with --cache", err)
+		}
+		path = filepath.Join(dir, "farmhand", "evaluations.jsonl")
+	}
+	file, err := shelf.Open(path)
+	if err != nil {
+		return s, nil, err
+	}
+	s = evaluate.Settings{Jobs: f.jobs, Store: file}
+	if !f.unguarded {
+		s.Guard = &guard.Settings{}
+	}
+	return s, file.Close, nil
+}
+
+// ticker counts runs on a progress bar.
+func ticker(w io.Writer, what string, total int) (func(), *progress) {
+	p := newProgress(w, what, total)
+	var mu sync.Mutex
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		p.add(1)
+	}, &p
+}
+
+func evalCmd() *cobra.Command {
+	var f refereeFlags
+	var o evalOptions
+	cmd := &cobra.Command{
+		Use: "eval", Short: "Run policies against one another on the same simulated work", Args: exactly(),
+		Long: `Run policies against one another on the same simulated work.
+
+Each policy serves the same tasks, seed by seed, behind the guard that a live farm
+has. A policy named without parameters has those that farmhand calibrate found for
+the scenario, where it was calibrated, else its defaults; each row says which. The
+best fixed count is calibrated on the way.
+
+--policies takes names of laws, specifications such as staffing:down=15, files that
+farmhand calibrate --out wrote, and
+  all      all laws
+  bounds   regime-oracle, which knows when the load changes, and oracle, which knows
+           everything; oracle takes half a minute a seed, and serves five at most`,
+		Example: `  farmhand eval --scenario burst-cron-150ms --policies all --seeds 10
+  farmhand eval --scenario mine.yaml --policies static,staffing:down=15,bounds --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runEval(cmd, &f, &o) },
+	}
+	f.add(cmd)
+	f.addScenarios(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.policies, "policies", "all", "policies, by comma")
+	flags.IntVar(&o.seeds, "seeds", 10, "seeds: runs of each policy on each scenario")
+	flags.Uint64Var(&o.seed, "seed", evaluate.EvaluationSeeds()[0], "the first of them")
+	flags.BoolVar(&o.defaults, "defaults", false, "use the defaults of all laws, calibrated or not")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
+	flags.BoolVar(&o.asCSV, "csv", false, "print CSV")
+	return cmd
+}
+
+type evalOptions struct {
+	policies      string
+	seeds         int
+	seed          uint64
+	defaults      bool
+	asJSON, asCSV bool
+}
+
+func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
+	if o.seeds < 1 {
+		return usage("--seeds %d: want 1 or more", o.seeds)
+	}
+	scenarios, err := f.find(f.scenarios)
+	if err != nil {
+		return err
+	}
+	settings, shut, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer shut() //nolint:errcheck // every line is written when it is put
+	ctx, began := cmd.Context(), time.Now()
+	field := &field{calibrator: evaluate.Calibrator{Settings: settings, Budget: evaluate.FullBudget()}, defaults: o.defaults}
+	var cases []evaluate.Case
+	runs := 0
+	for _, s := range scenarios {
+		list, err := field.contenders(ctx, s, o.policies)
+		if err != nil {
+			return err
+		}
+		cases = append(cases, evaluate.Case{Scenario: s, Contenders: list})
+		runs += len(list) * o.seeds
+	}
+	settings.Store = nil // runs take seconds
+	var bar *progress
+	settings.Ran, bar = ticker(cmd.ErrOrStderr(), "runs", runs)
+	entries, err := runCases(ctx, settings, cases, o)
+	bar.finish()
+	if err != nil && (ctx.Err() == nil || len(entries) == 0) {
+		return err
+	}
+	if failed := field.print(cmd, entries, o, time.Since(began)); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted: the rows above are those that were finished")}
+	}
+	return nil
+}
+
+// oracleSeeds are as many as the plan oracle serves at most.
+const oracleSeeds = 5
+
+// runCases runs the cases; the plan oracle with fewer seeds than the others.
+func runCases(ctx context.Context, settings evaluate.Settings, cases []evaluate.Case, o *evalOptions) ([]evaluate.Entry, error) {
+	study := evaluate.Study{Settings: settings}
+	for i := range o.seeds {
+		study.Seeds = append(study.Seeds, o.seed+uint64(i))
+	}
+	isOracle := func(c evaluate.Contender) bool { return c.Name == "oracle" }
+	rest, oracles := slices.Clone(cases), slices.Clone(cases)
+	for i := range cases {
+		rest[i].Contenders = slices.DeleteFunc(slices.Clone(cases[i].Contenders), isOracle)
+		oracles[i].Contenders = slices.DeleteFunc(slices.Clone(cases[i].Contenders), func(c evaluate.Contender) bool { return !isOracle(c) })
+	}
+	entries, err := study.Run(ctx, rest)
+	if err != nil {
+		return entries, err
+	}
+	study.Seeds = study.Seeds[:min(oracleSeeds, o.seeds)]
+	more, err := study.Run(ctx, oracles)
+	return append(entries, more...), err
+}
+
+// field makes the contenders of a scenario.
+type field struct {
+	calibrator evaluate.Calibrator
+	defaults   bool
+	untuned    map[string]bool
+}
+
+// bounds are the oracles.
+var bounds = []string{"regime-oracle", "oracle"}
+
+// contenders reads a list of policies for a scenario.
+func (f *field) contenders(ctx context.Context, s *workload.Scenario, policies string) (list []evaluate.Contender, err error) {
+	for _, item := range splitPolicies(policies) {
+		var items []string
+		switch item {
+		case "all":
+			items = peers()
+		case "bounds":
+			items = bounds
+		default:
+			items = []string{item}
+		}
+		for _, name := range items {
+			c, err := f.contender(ctx, s, name)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(list, func(o evaluate.Contender) bool { return o.Spec == c.Spec && o.Origin == c.Origin }) {
+				list = append(list, c)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, usage("--policies is empty: want all, bounds, names, specifications or files")
+	}
+	return list, nil
+}
+
+// peers are all laws that decide by themselves.
+func peers() (names []string) {
+	for _, law := range policy.Laws() {
+		if law.Name != "manual" {
+			names = append(names, law.Name)
+		}
+	}
+	return names
+}
+
+func (f *field) contender(ctx context.Context, s *workload.Scenario, name string) (evaluate.Contender, error) {
+	if filepath.Ext(name) == ".json" {
+		return calibratedFile(name)
+	}
+	if name == "oracle" {
+		return evaluate.Plan(ctx, evaluate.PlanEffort), nil
+	}
+	family, err := familyOf(name)
+	if err != nil {
+		return evaluate.Contender{}, usage("--policies: %v, %s, all, bounds, or a .json file", err, strings.Join(bounds, ", "))
+	}
+	if len(family.Free) == 0 {
+		return evaluate.Law(name, evaluate.Default)
+	}
+	if strings.Contains(name, ":") {
+		return evaluate.Law(name, evaluate.Given)
+	}
+	if !f.defaults {
+		one := []*workload.Scenario{s}
+		known, err := f.calibrator.Known(ctx, family, one, evaluate.FullBudget(), evaluate.QuickBudget())
+		if err == nil && known == nil && family.Counted {
+			known, err = f.calibrator.Calibrate(ctx, family, one)
+		}
+		if err != nil {
+			return evaluate.Contender{}, err
+		}
+		if known != nil {
+			return known.Contender(family, known.Best)
+		}
+	}
+	if f.untuned == nil {
+		f.untuned = map[string]bool{}
+	}
+	f.untuned[name] = true
+	if name == "regime-oracle" {
+		return family.Default()
+	}
+	return evaluate.Law(name, evaluate.Default)
+}
+
+func familyOf(name string) (evaluate.Family, error) {
+	if name == "regime-oracle" {
+		return evaluate.Regime(), nil
+	}
+	return evaluate.LawFamily(name)
+}
+
+// splitPolicies splits at commas, but not within the parameters of a specification:
+// a piece that only sets a parameter belongs to the policy before.
+func splitPolicies(text string) (list []string) {
+	for piece := range strings.SplitSeq(text, ",") {
+		piece = strings.TrimSpace(piece)
+		if n := len(list); n > 0 && strings.Contains(piece, "=") && !strings.Contains(piece, ":") && strings.Contains(list[n-1], ":") {
+			list[n-1] += "," + piece
+		} else if piece != "" {
+			list = append(list, piece)
+		}
+	}
+	return list
+}
+
+// calibratedFile reads what calibrate --out wrote.
+func calibratedFile(path string) (evaluate.Contender, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return evaluate.Contender{}, err
+	}
+	var c evaluate.Calibration
+	if err := json.Unmarshal(raw, &c); err != nil || c.Best.Specification == "" {
+		return evaluate.Contender{}, usage("%s: not a file of farmhand calibrate --out (%v)", path, err)
+	}
+	family, err := familyOf(c.Family)
+	if err != nil {
+		return evaluate.Contender{}, usage("%s: family: %v", path, err)
+	}
+	return c.Contender(family, c.Best)
+}
+
+// print the rows.
+func (f *field) print(cmd *cobra.Command, entries []evaluate.Entry, o *evalOptions, took time.Duration) error {
+	out := cmd.OutOrStdout()
+	rows := make([]evaluate.Row, len(entries))
+	hours := 0.0
+	for i := range entries {
+		rows[i] = entries[i].Row()
+		for _, e := range entries[i].Episodes {
+			hours += e.Result.Horizon / 3600
+		}
+	}
+	if n := len(f.untuned); n > 0 && !f.defaults {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d policies have their defaults here; farmhand calibrate finds better parameters\n", n)
+	}
+	switch {
+	case o.asCSV:
+		return report.CSV(out, rows)
+	case o.asJSON:
+		r := bench.NewReport(o.seed)
+		r.Figures["eval_s"], r.Figures["eval_simulated_h"] = took.Seconds(), hours
+		return printJSON(out, struct {
+			Rows []evaluate.Row `json:"rows"`
+			*bench.Report
+		}{rows, r})
+	}
+	return report.Text(out, report.Rank(entries))
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
