@@ -54,7 +54,7 @@ func paper(name, doc string, asRun bool) Scenario {
 		Service:  PaperImage{},
 		Farm: Farm{
 			Interval: 8, DeadlineFactor: 2, Target: 0.95, Timeout: skeleton.DefaultTimeout.Seconds(),
-			Attempts: skeleton.DefaultAttempts, Slots: 1, Min: 1, Max: 32, Start: 12,
+			Attempts: skeleton.DefaultAttempts, Slots: 1, Min: 1, Max: 32, Start: 12, FIFO: true,
 		},
 		Platform: Platform{
 			Startup: LogNormalOf(7.07, 1.22/7.07), Stop: LogNormalOf(2.94, 0.67/2.94), Answer: Uniform{0, 0.1},

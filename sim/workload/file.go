@@ -76,7 +76,7 @@ func readFarm(f *fields) (Farm, error) {
 		Target:   f.number("target", d.Target, share), Timeout: f.seconds("timeout", d.Timeout, positive),
 		Prior: f.seconds("prior", 0, atLeast0), Slots: f.integer("slots", float64(d.Slots), 1),
 		Min: f.integer("min", float64(d.Min), 0), Max: f.integer("max", float64(d.Max), 1),
-		Attempts: f.integer("attempts", float64(d.Attempts), 1), Failing: f.number("failing", 0, share),
+		Attempts: f.integer("attempts", float64(d.Attempts), 1), Failing: f.number("failing", 0, share), FIFO: f.flag("fifo", false),
 	}
 	s.Start = f.integer("start", float64(s.Min), 0)
 	switch due, factor := f.has("deadline"), f.has("deadline_factor"); {
@@ -137,6 +137,7 @@ func (s *Scenario) YAML() []byte {
 	put("  ", "start", f.Start)
 	put("  ", "attempts", f.Attempts)
 	put("  ", "failing", f.Failing)
+	put("  ", "fifo", f.FIFO)
 	p := s.Platform
 	b.WriteString("platform:\n")
 	put("  ", "startup", p.Startup)
