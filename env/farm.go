@@ -163,7 +163,7 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	if f.over || !f.spec.Action.Contains(action) || !f.mask[action] {
 		panic(fmt.Sprintf("env: %s: action %d is not allowed now", f.spec.ID, action))
 	}
-	f.wish = f.advice.Decision(&f.o, action)
+	f.wish = f.advice.Decide(&f.o, action)
 	out := f.pilot.Decide(&f.o, f.calling).Outcome
 	n := f.o.Desired
 	if !out.Hold {

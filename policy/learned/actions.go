@@ -135,8 +135,8 @@ func FeatureNames() (names []string, lo, hi []float64) {
 	return names, lo, hi
 }
 
-// Decision is what an action comes to.
-func (a *Advice) Decision(o *policy.Observation, action int) policy.Decision {
+// Decide is what an action comes to.
+func (a *Advice) Decide(o *policy.Observation, action int) policy.Decision {
 	if action == hold {
 		return policy.Hold(o, "learned: hold")
 	}
