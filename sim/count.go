@@ -65,6 +65,8 @@ func (c *counts) tally(at float64, late bool) {
 	}
 }
 
+func (c *counts) quantile(share float64) float64 { return min(c.sojourns.at(share), c.maxSojourn) }
+
 // quantiles are the counts of durations in bins of one width per octave: each
 // octave between 1 µs and 12 days is cut into 128 bins, so that a duration is known
 // to 0.8 %, and a quantile, interpolated in its bin, much better.

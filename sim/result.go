@@ -116,7 +116,7 @@ func (s *Sim) Result() Result {
 	})
 	r := Result{
 		Horizon: s.now, Tasks: s.arrived, Decided: c.timed, Late: c.late, Done: c.Done, Dead: c.Dead, Unfinished: s.arrived - c.Done - c.Dead,
-		P50: c.sojourns.at(0.50), P95: c.sojourns.at(0.95), P99: c.sojourns.at(0.99), MaxSojourn: c.maxSojourn,
+		P50: c.quantile(0.50), P95: c.quantile(0.95), P99: c.quantile(0.99), MaxSojourn: c.maxSojourn,
 		WorkerSeconds: c.paidArea, PeakWorkers: c.peak,
 		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps, Crashes: c.Crashes, Lost: c.Lost, Busy: c.Busy,
 		Saturated: c.saturated, Events: s.arrived + c.Done,

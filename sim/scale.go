@@ -68,7 +68,8 @@ func (s *Sim) aim(n int) {
 	s.take()
 }
 
-// tryLower calls for a scale-down that waits for its call, if it may be now.
+// tryLower calls for a scale-down that waits for its call, if it may be now: after
+// a decision, and each second.
 func (s *Sim) tryLower() {
 	c := &s.scale
 	if !c.lowering || c.calling {
@@ -80,7 +81,9 @@ func (s *Sim) tryLower() {
 		s.call(c.lowerTo)
 		return
 	}
-	c.seq = s.agenda.plan(s.now+min(lookTime, s.farm.Interval), lowerIsTried)
+	if next := s.now + lookTime; next < s.until-0.1*s.farm.Interval { // else the next decision comes first
+		c.seq = s.agenda.plan(next, lowerIsTried)
+	}
 }
 
 // call makes a scale call. What it asks for is paid from now on.

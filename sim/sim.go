@@ -137,12 +137,12 @@ func (s *Sim) Advance() bool {
 	if s.now >= s.horizon {
 		return false
 	}
-	s.tryLower()
 	s.decided = s.now
 	s.until = s.now + s.farm.Interval
 	if s.until > s.horizon-1e-9*s.farm.Interval { // sums of intervals are not quite round
 		s.until = s.horizon
 	}
+	s.tryLower()
 	for s.run(); s.platform.Blocking && !s.settled() && s.now < s.horizon; s.run() {
 		s.until = min(s.horizon, max(s.agenda.next().at, s.now))
 	}

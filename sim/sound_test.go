@@ -49,7 +49,7 @@ func (s *Sim) sound() error {
 	if live != s.live || len(s.spare)+live != len(s.leases) {
 		wrong("%d leases are in use, %d were counted", live, s.live)
 	}
-	if s.live < s.room() && s.line.n > 0 && !s.window.shrunk { // that one is looked at once a second
+	if s.live < s.room() && s.line.n > 0 && s.count.Busy == 0 { // else the window recovers, which is seen once a second
 		wrong("%d tasks wait, though %d leases live and there is room for %d", s.line.n, s.live, s.room())
 	}
 	f := &s.fleet

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"math/bits"
 	"time"
 
 	"farmhand/policy"
@@ -40,10 +41,10 @@ func (p *span) between(a, b *Snapshot) bool {
 type Series struct {
 	state State
 
-	ring        []span // of a power of two; number i stands in ring[i mod len]
-	first, next int    // numbers of the kept spans: first ≤ i < next
-	full        int    // number of the first span that has its distributions
-	spare       [][]Bin
+	ring        []span     // of a power of two; number i stands in ring[i mod len]
+	first, next int        // numbers of the kept spans: first ≤ i < next
+	full        int        // number of the first span that has its distributions
+	spare       [3][][]Bin // of Tally.hists, so that lists stay among their like
 	views       [3]view
 	peaks       peaks
 	peaked      int // number of the first span that peaks has not seen
@@ -60,6 +61,9 @@ func NewSeries(s State) *Series { return &Series{state: s.clone()} }
 
 // Reset begins anew from a state, as NewSeries does, in the memory that there is.
 func (s *Series) Reset(st State) {
+	for i := range s.ring {
+		s.strip(&s.ring[i])
+	}
 	*s = Series{state: st.clone(), ring: s.ring, spare: s.spare, peaks: s.peaks[:0]}
 }
 
@@ -130,12 +134,21 @@ func (s *Series) push(p *span) {
 	bins := [3][]Bin{old[0].Bins, old[1].Bins, old[2].Bins}
 	*slot = *p
 	for i, h := range slot.hists() {
-		if n := len(s.spare); bins[i] == nil && n > 0 {
-			bins[i], s.spare = s.spare[n-1], s.spare[:n-1]
+		if n := len(s.spare[i]); bins[i] == nil && n > 0 {
+			bins[i], s.spare[i] = s.spare[i][n-1], s.spare[i][:n-1]
 		}
-		h.Bins = append(bins[i][:0], h.Bins...)
+		h.Bins = append(roomFor(bins[i], len(h.Bins)), h.Bins...)
 	}
 	s.next++
+}
+
+// roomFor is an empty list for n bins, in the memory of another where that is
+// enough. Memory grows to powers of two, and is soon large enough for any.
+func roomFor(list []Bin, n int) []Bin {
+	if n > cap(list) {
+		return make([]Bin, 0, 1<<bits.Len(uint(n-1)))
+	}
+	return list[:0]
 }
 
 // slim takes their distributions from the spans that have left the long window:
@@ -143,12 +156,17 @@ func (s *Series) push(p *span) {
 // up again.
 func (s *Series) slim() {
 	for s.full = max(s.full, s.first); s.full < s.views[2].lo; s.full++ {
-		for _, h := range s.at(s.full).hists() {
-			if h.Bins != nil {
-				s.spare = append(s.spare, h.Bins)
-			}
-			*h = Hist{}
+		s.strip(s.at(s.full))
+	}
+}
+
+// strip takes its distributions from a span.
+func (s *Series) strip(p *span) {
+	for i, h := range p.hists() {
+		if h.Bins != nil {
+			s.spare[i] = append(s.spare[i], h.Bins)
 		}
+		*h = Hist{}
 	}
 }
 
