@@ -76,6 +76,7 @@ type Farm struct {
 	over     bool
 	before   sim.Totals
 
+	weight, late                  float64 // on lateness: the one that counts, and that of WeighLate (0: none)
 	perLate, perSecond, perAction float64
 
 	obs     []float64
@@ -110,6 +111,18 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 // Spec implements Env.
 func (f *Farm) Spec() *Spec { return &f.spec }
 
+// WeighLate sets the weight on lateness from now on, in place of the option's. What
+// happens in the farm does not depend on it, only the reward.
+func (f *Farm) WeighLate(weight float64) {
+	if f.weight > 0 {
+		f.perLate *= weight / f.weight
+	}
+	f.late, f.weight = weight, weight
+}
+
+// Another makes a Farm with the same configuration.
+func (f *Farm) Another() (*Farm, error) { return NewFarm(f.spec.ID, f.cfg) }
+
 // Reset implements Env. It panics where the scenario cannot be simulated.
 func (f *Farm) Reset(seed uint64, options Options) ([]float64, Info) {
 	if err := f.spec.CheckOptions(options); err != nil {
@@ -134,7 +147,12 @@ func (f *Farm) Reset(seed uint64, options Options) ([]float64, Info) {
 	steps := s.Horizon / s.Farm.Interval
 	perStep := max(1, float64(len(tasks.At))/steps)
 	replicas := max(1e-3, service/s.Horizon/float64(max(1, s.Farm.Slots)))
-	f.perLate = f.spec.Option(options, OptionLate) / (perStep * max(1e-6, 1-s.Farm.Target))
+	weight := f.spec.Option(options, OptionLate)
+	if f.late > 0 {
+		weight = f.late
+	}
+	f.perLate = weight / (perStep * max(1e-6, 1-s.Farm.Target))
+	f.weight = weight
 	f.perSecond = 1 / (s.Farm.Interval * replicas)
 	f.perAction = f.spec.Option(options, OptionAction)
 

@@ -37,6 +37,13 @@ func (p *Policy) Decide(o *policy.Observation, m policy.Memory) policy.Decision 
 	return advice.Decide(o, action)
 }
 
+// Act is the action for given features: those of Features, not normalised yet.
+func (p *Policy) Act(features []float64, mask []bool) int {
+	var x, spare buffer
+	copy(x[:], features)
+	return best(p.Net.forward(&x, &spare), mask)
+}
+
 // Strange returns the feature that lies farthest outside of what training saw, in
 // widths of its range there; 0 where all are inside.
 func (p *Policy) Strange(o *policy.Observation, m policy.Memory) (name string, widths float64) {
