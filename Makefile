@@ -5,7 +5,7 @@ FUNCTIONS = dispatcher controller montecarlo thumbnail
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w"
 
-.PHONY: help build test race lint demo bench docs deps clean redis
+.PHONY: help build test race lint demo bench docs deps secrets clean redis
 .DEFAULT_GOAL := help
 
 help: ## show what can be made
@@ -42,6 +42,9 @@ deps: ## rewrite the checked-in dependency lists of the functions
 
 docs: ## check that the links between the documents hold
 	$(GO) test ./internal/archtest -run TestDocs
+
+secrets: ## make the suite's secrets on the gateway that faas-cli is logged in to; values in .secrets
+	@sh deploy/secrets.sh
 
 clean: ## remove what was built
 	rm -rf bin build coverage.out
