@@ -65,7 +65,7 @@ const (
 // traceScenario plays a trace of the folder: its first bins, as 5 s each, scaled
 // to a mean of 200/s.
 func traceScenario(name string, o Options) (*Scenario, error) {
-	t, err := o.trace(name)
+	t, err := o.Trace(name)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,11 @@ func (o Options) List() ([]string, error) {
 	return names, nil
 }
 
-// trace reads a trace of the folder by its name.
-func (o Options) trace(name string) (*Trace, error) {
+// Trace reads a trace: one of the folder by its name, or a .csv file.
+func (o Options) Trace(name string) (*Trace, error) {
+	if strings.EqualFold(filepath.Ext(name), ".csv") {
+		return ReadTrace(name)
+	}
 	file, err := o.file(name)
 	if err != nil {
 		return nil, err

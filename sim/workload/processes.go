@@ -164,7 +164,7 @@ func readReplay(f *fields) Arrivals {
 			t.value = quote(file)
 		}
 	default:
-		t, err = f.file.options.trace(name)
+		t, err = f.file.options.Trace(name)
 	}
 	if err != nil {
 		f.fail(f.line, "%w", err)

@@ -81,7 +81,7 @@ type Platform struct {
 	Call     Law     // from a decision to the scale call's effect
 	Seen     Law     // from ready to when controller and dispatcher know
 	Stop     Law     // from a drained replica's last task to its end
-	Answer   Law     // from a task's end to the acceptance of its result
+	Answer   Law     // from a task's end to the acceptance of its result; it takes no slot
 	Overhead float64 // a slot is busy with each task for so much longer
 	Blocking bool    // a decision waits until the one before it took effect in full
 	Cap      int     // replicas the platform gives at most, whatever is asked for; 0 = no bound

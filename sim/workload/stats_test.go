@@ -68,7 +68,7 @@ func TestStatsOfTheTraces(t *testing.T) {
 		if !ok {
 			continue
 		}
-		trace, err := Options{Traces: folder}.trace(strings.TrimSpace(cells[0]))
+		trace, err := Options{Traces: folder}.Trace(strings.TrimSpace(cells[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
