@@ -38,8 +38,9 @@ func (c *course) add(r *controller.Receipt) (news string) {
 	}
 	passed := r.At.Sub(since).Seconds()
 	c.workerSeconds += float64(r.Before) * passed
-	c.peak = max(c.peak, r.Before, r.Replicas)
+	c.peak = max(c.peak, r.Before)
 	if a := r.Acted; a != nil {
+		c.peak = max(c.peak, a.ReadBack) // what was asked for may be more than there can be
 		switch {
 		case a.ReadBack > a.From:
 			c.ups++

@@ -27,6 +27,7 @@ import (
 type farm struct {
 	bin        string
 	state      string
+	ce         bool // the platform behaves as plain CE
 	url        string
 	token      string
 	gateway    *gateway.Client
@@ -36,14 +37,18 @@ type farm struct {
 }
 
 // up starts the platform in a folder of its own and deploys the stack file.
-func up(ctx context.Context, bin string) (*farm, error) {
+func up(ctx context.Context, bin string, ce bool) (*farm, error) {
 	state, err := os.MkdirTemp("", "farmhand-demo-")
 	if err != nil {
 		return nil, err
 	}
-	f := &farm{bin: bin, state: state}
-	start := exec.CommandContext(ctx, filepath.Join(bin, "farmhand"), "up", "-d", "--deploy", "--state", state, "--stack", "stack.yml",
-		"--prebuilt", filepath.Join(bin, "functions"), "--listen", "127.0.0.1:0", "--metrics-listen", "none", "--redis", "auto")
+	f := &farm{bin: bin, state: state, ce: ce}
+	args := []string{"up", "-d", "--deploy", "--state", state, "--stack", "stack.yml", "--prebuilt", filepath.Join(bin, "functions"),
+		"--listen", "127.0.0.1:0", "--metrics-listen", "none", "--redis", "auto"}
+	if ce {
+		args = append(args, "--ce", "--callback-allow", "127.0.0.1")
+	}
+	start := exec.CommandContext(ctx, filepath.Join(bin, "farmhand"), args...)
 	var hints bytes.Buffer // how to end it: the demo does that itself
 	start.Stdout, start.Stderr = os.Stdout, &hints
 	if err := start.Run(); err != nil {

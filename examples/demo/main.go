@@ -5,7 +5,9 @@
 // back. It fails if anything was lost or accepted twice, or if the farm did not
 // grow and shrink.
 //
-// Run it with make demo, or make demo SHORT=1.
+// With -ce the platform behaves as plain OpenFaaS CE, which is shown first.
+//
+// Run it with make demo, make demo SHORT=1 or make demo CE=1.
 package main
 
 import (
@@ -26,6 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	short := flag.Bool("short", false, "shorter bursts of smaller tasks: under 45 seconds")
+	ce := flag.Bool("ce", false, "on a platform that behaves as plain OpenFaaS CE")
 	images := flag.String("images", filepath.Join("examples", "images"), "folder of images")
 	bin := flag.String("bin", "bin", "folder of the built programs")
 	flag.Parse()
@@ -33,7 +36,7 @@ func main() {
 	if *short {
 		p = brief
 	}
-	if err := demo(ctx, *bin, *images, p); err != nil {
+	if err := demo(ctx, *bin, *images, *ce, p); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -86,10 +89,10 @@ var (
 // that was lost.
 const longest = 6 * time.Minute
 
-func demo(ctx context.Context, bin, images string, p plan) (err error) {
+func demo(ctx context.Context, bin, images string, ce bool, p plan) (err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, longest, fmt.Errorf("it has not ended within %s", longest))
 	defer stop()
-	f, err := up(ctx, bin)
+	f, err := up(ctx, bin, ce)
 	if err != nil {
 		return err
 	}
@@ -103,6 +106,11 @@ func demo(ctx context.Context, bin, images string, p plan) (err error) {
 	}
 	if f.speed, err = f.measure(ctx); err != nil {
 		return err
+	}
+	if ce {
+		if err := f.showCE(ctx); err != nil {
+			return err
+		}
 	}
 	begun := time.Now()
 	s := newShow(f, begun, p.every)

@@ -48,6 +48,8 @@ func report(ctx context.Context, f *farm, s *show, d done, wall time.Duration) e
 	switch {
 	case bad > 0:
 		return fmt.Errorf("%d tasks were lost, dead, or accepted twice", bad)
+	case f.ce && c.peak > mostOfCE:
+		return fmt.Errorf("%d workers, and plain CE has %d at most", c.peak, mostOfCE)
 	case c.ups == 0:
 		return errors.New("nothing was scaled up")
 	case c.downs == 0:

@@ -90,13 +90,18 @@ func sweep(seed, n, paths int) jobclient.Piece {
 	return jobclient.Piece{Type: "application/x-ndjson", Body: body.Bytes()}
 }
 
+// call is a call of the worker by itself, not by the farm.
+func (f *farm) call(ctx context.Context, route string, paths int) (*http.Request, error) {
+	return http.NewRequestWithContext(ctx, http.MethodPost, f.url+route+montecarlo, bytes.NewReader(sweep(0, 1, paths).Body))
+}
+
 // measure calls the worker and returns how many paths it simulates in a second:
 // the best of five, since the machine may do other things too. So the bursts are
 // what they should be on any machine.
 func (f *farm) measure(ctx context.Context) (speed float64, err error) {
 	const paths = 1_000_000
 	for range 5 {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/function/"+montecarlo, bytes.NewReader(sweep(0, 1, paths).Body))
+		req, err := f.call(ctx, "/function/", paths)
 		if err != nil {
 			return 0, err
 		}
