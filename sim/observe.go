@@ -50,7 +50,7 @@ func (s *Sim) heartbeat() {
 	sec := &g.seconds[0]
 	now := instant(at)
 	sec.Unix, sec.At = now.Unix(), now
-	sec.Counts = ledger.Counts{Submitted: s.arrived, Waiting: s.line.n, Leased: s.live, Delayed: s.count.Delayed, Done: s.count.Done, Dead: s.count.Dead}
+	sec.Counts = ledger.Counts{Submitted: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: s.count.Delayed, Done: s.count.Done, Dead: s.count.Dead}
 	sec.Timed, sec.Late = s.count.timed, s.count.late
 	g.counter.Drain(&sec.Tally)
 	g.series.Add(&signal.Reading{Now: now, Seconds: g.seconds[:]})
@@ -100,11 +100,11 @@ func (s *Sim) gauges() ledger.Gauges {
 // running looks at the leases.
 type running struct {
 	age     float64 // mean time since they were handed out
-	overdue int
+	overdue int     // those whose results are on their way as well
 }
 
 func (s *Sim) lookAtLeases() (r running) {
-	if s.live == 0 {
+	if s.live+s.coming == 0 {
 		return r
 	}
 	for i := range s.leases {
@@ -112,11 +112,13 @@ func (s *Sim) lookAtLeases() (r running) {
 		if l.task == none {
 			continue
 		}
-		r.age += s.now - l.taken
+		if !l.coming {
+			r.age += s.now - l.taken
+		}
 		if s.due(l.task) < s.now {
 			r.overdue++
 		}
 	}
-	r.age /= float64(s.live)
+	r.age /= float64(max(1, s.live))
 	return r
 }

@@ -49,7 +49,7 @@ type Totals struct {
 	At            float64
 	Tasks         int // arrived
 	Waiting       int
-	Leased        int
+	Leased        int // running, parked, or with their results on the way
 	Delayed       int
 	Done, Dead    int
 	Decided, Late int // of the tasks with a due
@@ -64,7 +64,7 @@ type Totals struct {
 func (s *Sim) Totals() Totals {
 	c := &s.count
 	overdue := s.overdue()
-	return Totals{At: s.now, Tasks: s.arrived, Waiting: s.line.n, Leased: s.live, Delayed: c.Delayed, Done: c.Done, Dead: c.Dead,
+	return Totals{At: s.now, Tasks: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: c.Delayed, Done: c.Done, Dead: c.Dead,
 		Decided: c.timed + overdue, Late: c.late + overdue, WorkerSeconds: c.paidArea + float64(c.paid)*(s.now-c.paidAt), Workers: c.paid,
 		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps}
 }

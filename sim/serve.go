@@ -6,11 +6,12 @@ import (
 	"farmhand/skeleton"
 )
 
-// lease is a task that was handed out. It lives until the task's result is
-// accepted, or the task waits again or is dead.
+// lease is a task that was handed out. It lives until the task has run, waits again
+// or is dead; what is on its way back keeps no place in the window.
 type lease struct {
-	task    int32
-	replica int32  // that has it; none where it is parked, or its result is on the way
+	task    int32  // none: the lease is not in use
+	replica int32  // that has it; none where it is parked, or the result is on its way
+	coming  bool   // the result is on its way
 	seq     uint32 // of the end of its attempt
 	taken   float64
 	began   float64 // the last attempt
@@ -96,8 +97,10 @@ func (s *Sim) endAttempt(i int32) {
 	case s.faulty && s.fails(l):
 		s.fail(i)
 	case s.platform.Answer != nil:
+		l.coming = true
+		s.live--
+		s.coming++
 		s.agenda.plan(s.now+draw(s.platform.Answer, s.draw.platform), resultComes|uint32(i))
-		return
 	default:
 		s.accept(i)
 	}
@@ -122,11 +125,16 @@ func (s *Sim) accept(i int32) {
 	s.release(i)
 }
 
-// release ends a lease.
+// release ends a lease, or what is left of it.
 func (s *Sim) release(i int32) {
-	s.leases[i].task, s.leases[i].replica, s.leases[i].seq = none, none, 0
+	l := &s.leases[i]
+	if l.coming {
+		s.coming--
+	} else {
+		s.live--
+	}
+	l.task, l.replica, l.seq = none, none, 0
 	s.spare = append(s.spare, i)
-	s.live--
 }
 
 // fails says whether an attempt that has ended brought no result: it ran into its

@@ -149,13 +149,13 @@ func TestUnfinishedIsLate(t *testing.T) {
 }
 
 // Overhead keeps a slot busy and is part of the service; the way of the answer is
-// part of the sojourn alone, and leaves the slot free.
+// part of the sojourn alone.
 func TestOverheadAndAnswer(t *testing.T) {
 	sc, tasks := byHand(1, 10, [2]float64{1, 2}, [2]float64{1, 2})
 	sc.Platform = workload.Platform{Overhead: 0.5, Answer: constant(0.25)}
 	r := begin(t, sc, tasks, 1).coast()
 	about(t, "service", r.Service, 2.5)
-	about(t, "longest sojourn", r.MaxSojourn, 2.5+0.25+2.5+0.25) // one lease: the next is handed out when the result has come
+	about(t, "longest sojourn", r.MaxSojourn, 2.5+2.5+0.25)
 	about(t, "busy", r.BusyFraction, 0.5)
 }
 

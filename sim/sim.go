@@ -56,6 +56,7 @@ type Sim struct {
 	leases []lease
 	spare  []int32 // leases that are not in use
 	live   int     // leases in use
+	coming int     // results on their way
 	parked keys    // leases that met busy replicas
 	nobody int     // offers in a row that met no replica at all
 
@@ -112,7 +113,7 @@ func (s *Sim) reset(cfg Config, ordered bool) error {
 		s.arrival = s.at[0]
 	}
 	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
-	s.leases, s.spare, s.live, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, s.parked[:0], 0
+	s.leases, s.spare, s.live, s.coming, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, 0, s.parked[:0], 0
 	s.draw.reset(cfg.Seed)
 	s.count.reset(s, work)
 	s.signal.reset(s)
@@ -182,7 +183,6 @@ func (s *Sim) happen(e event) {
 		}
 	case resultComes:
 		s.accept(i)
-		s.take()
 	case delayEnds:
 		s.count.Delayed--
 		s.put(i, true)

@@ -15,8 +15,8 @@ func (s *Sim) sound() error {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	// Every task that arrived has ended, or is in one place.
-	if s.arrived != s.line.n+s.live+s.count.Delayed+s.count.Done+s.count.Dead {
-		wrong("%d arrived, %d wait, %d are leased, %d delayed, %d done, %d dead", s.arrived, s.line.n, s.live, s.count.Delayed, s.count.Done, s.count.Dead)
+	if s.arrived != s.line.n+s.live+s.coming+s.count.Delayed+s.count.Done+s.count.Dead {
+		wrong("%d arrived, %d wait, %d are leased, %d delayed, %d done, %d dead", s.arrived, s.line.n, s.live+s.coming, s.count.Delayed, s.count.Done, s.count.Dead)
 	}
 	seen := map[int32]bool{}
 	s.unfinished(func(task int32) {
@@ -46,8 +46,8 @@ func (s *Sim) sound() error {
 			busy[l.replica]++
 		}
 	}
-	if live != s.live || len(s.spare)+live != len(s.leases) {
-		wrong("%d leases are in use, %d were counted", live, s.live)
+	if live != s.live+s.coming || len(s.spare)+live != len(s.leases) {
+		wrong("%d leases are in use, %d were counted", live, s.live+s.coming)
 	}
 	if s.live < s.room() && s.line.n > 0 && s.count.Busy == 0 { // else the window recovers, which is seen once a second
 		wrong("%d tasks wait, though %d leases live and there is room for %d", s.line.n, s.live, s.room())
