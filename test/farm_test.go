@@ -108,8 +108,8 @@ func (f *farm) deployment() types.FunctionDeployment {
 // stackFile holds the functions; JSON is YAML.
 func (f *farm) stackFile() []byte {
 	suite := map[string]string{
-		"farmhand_redis_url": "redis://redis:6379/0", "farmhand_gateway_url": "http://gateway:8080", "read_timeout": "65s", "write_timeout": "65s",
-		"exec_timeout": "60s", "healthcheck_interval": "0s",
+		"farmhand_redis_url": "redis://redis:6379/0", "farmhand_gateway_url": "http://gateway:8080", "farmhand_metrics_listen": ":8083",
+		"read_timeout": "65s", "write_timeout": "65s", "exec_timeout": "60s", "healthcheck_interval": "0s",
 	}
 	function := func(name string, env map[string]string, secrets ...string) map[string]any {
 		return map[string]any{"image": "test/" + name + ":latest", "environment": env, "secrets": secrets,
