@@ -15,7 +15,9 @@ import "fmt"
 // own and before are the replicas that the model of staffing gives the load of now and
 // that of before, and a backlog is drained as there. A load that goes up and down is
 // prepared for when the time is near; on the upper level before is own, and the
-// table says nothing. Wishes are not held: the table says what comes back, and when.
+// table says nothing. The interval in which a load rises shows a part of the rise alone,
+// so for three intervals after one nothing that was prepared is given up. Other
+// wishes are not held: the table says what comes back, and when.
 //
 // This is what a learner can gain from history where bursts come by a clock, written
 // down by hand; it has to be told when. It is here as the ablation of such learners, more
@@ -30,10 +32,8 @@ var timer = Law{
 	Doc:  "staffing that prepares for the load of before, by a table over the age of the level",
 	Params: []Param{
 		headroomParam,
-		betaParam,
-		drainParam,
-		{Name: "first", Doc: "seconds of age where the second row begins", Default: 30, Min: 0, Max: 86_400, Search: Range{Min: 2, Max: 600, Log: true}},
-		{Name: "second", Doc: "seconds after first where the third row begins", Default: 120, Min: 0, Max: 86_400, Search: Range{Min: 2, Max: 600, Log: true}},
+		{Name: "first", Doc: "seconds of age where the second row begins", Default: 30, Min: 0, Max: 86_400, Search: Range{Min: 5, Max: 300, Log: true}},
+		{Name: "second", Doc: "seconds after first where the third row begins", Default: 120, Min: 0, Max: 86_400, Search: Range{Min: 5, Max: 300, Log: true}},
 		{Name: "begin", Doc: "share in the first row", Default: 0, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1}},
 		{Name: "between", Doc: "share in the second row", Default: 1, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1.5}},
 		{Name: "after", Doc: "share in the third row", Default: 0.5, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1}},
@@ -41,7 +41,7 @@ var timer = Law{
 	make: func(p Params) Policy {
 		first := p.Get("first")
 		return clock{
-			p.Spec(), newSizer(p), [2]float64{first, first + p.Get("second")},
+			p.Spec(), sizer{p.Get("headroom"), betaParam.Default, drainParam.Default}, [2]float64{first, first + p.Get("second")},
 			[3]float64{p.Get("begin"), p.Get("between"), p.Get("after")},
 		}
 	},
@@ -69,10 +69,17 @@ func (c clock) Decide(o *Observation, m Memory) Decision {
 	ready := z.level
 	if before > z.level {
 		ready += share * (before - z.level)
+		if burst(o) && o.Level.Age < 3*o.Interval {
+			ready = max(ready, min(before, float64(asked(o))))
+		}
 	}
 	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
+	drain := 0
+	if z.drain > z.steady {
+		drain = count(z.replicas)
+	}
 	now := count(max(ready, z.replicas))
-	n := max(now, count(drainWishes.peak(m, at, soon, possible(o, count(z.replicas)))))
+	n := max(now, count(drainWishes.peak(m, at, soon, possible(o, drain))))
 	d := Decision{Replicas: n}
 	if o.Quiet {
 		return d
