@@ -55,6 +55,7 @@ func (c *Controller) Guard(protect func(http.Handler) http.Handler) http.Handler
 			protected.ServeHTTP(w, r)
 			return
 		}
+		defer c.stepped()
 		if c.mayStep() { // else it has just been done, or tried
 			if err := c.Step(context.WithoutCancel(r.Context())); err != nil {
 				c.unavailable(w, err)
@@ -75,6 +76,14 @@ func (c *Controller) mayStep() bool {
 	}
 	c.lastTry = time.Now()
 	return true
+}
+
+// stepped notes that a schedule has asked for a step, so that who made it call can
+// see that the call came.
+func (c *Controller) stepped() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastStep = time.Now()
 }
 
 // find returns the farm that the query names, or answers that there is none.

@@ -97,6 +97,8 @@ func TestSchedule(t *testing.T) {
 		if n := w.platform.listed(); n != 1 {
 			t.Errorf("%d lists", n)
 		}
+		stepped := time.Now()
+		w.after(time.Second)
 		token := httptest.NewRequest("POST", "/", nil)
 		token.Header.Set("Authorization", "Bearer x")
 		for _, r := range []*http.Request{
@@ -106,6 +108,9 @@ func TestSchedule(t *testing.T) {
 			if code, _ := serve(r); code != http.StatusUnauthorized {
 				t.Errorf("%s %s: %d", r.Method, r.URL, code)
 			}
+		}
+		if got := c.Status().Stepped; !got.Equal(stepped) { // who has made a schedule call can see that it came
+			t.Errorf("the last step is shown at %s, want %s", got, stepped)
 		}
 	})
 }

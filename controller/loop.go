@@ -64,6 +64,7 @@ type Controller struct {
 	seen      map[string]time.Time // since when listed farms are missing; guarded by mu
 	lead      int64                // fence of the roster's lease; guarded by mu
 	leadUntil time.Time            // guarded by mu
+	lastStep  time.Time            // that a schedule asked for; guarded by mu
 	lastTry   time.Time            // of a pulse; guarded by mu
 	lastOK    time.Time            // guarded by mu
 	lastErr   error                // guarded by mu
@@ -226,7 +227,8 @@ func (f *farm) wakeAt(at time.Time) time.Time {
 // Status is how the controller itself is doing.
 type Status struct {
 	Owner   string    `json:"owner"`
-	Updated time.Time `json:"updated"` // of the last good pulse; zero = none yet
+	Updated time.Time `json:"updated"`          // of the last good pulse; zero = none yet
+	Stepped time.Time `json:"stepped,omitzero"` // when a schedule last asked for a step
 	Error   string    `json:"error,omitempty"`
 }
 
@@ -234,7 +236,7 @@ type Status struct {
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Owner: c.cfg.Owner, Updated: c.lastOK}
+	s := Status{Owner: c.cfg.Owner, Updated: c.lastOK, Stepped: c.lastStep}
 	if c.lastErr != nil {
 		s.Error = c.lastErr.Error()
 	}
