@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite the dependency lists")
 // What a function's binary links beyond the standard library is checked in, so
 // that a new dependency is seen in review (make deps rewrites the lists).
 func TestDependencies(t *testing.T) {
-	for pkg, deps := range dependencies(t, "farmhand/functions/...") {
+	for pkg, deps := range dependencies(t, "Deps", "farmhand/functions/...") {
 		name := filepath.Base(pkg)
 		var list []string
 		for _, dep := range deps {

@@ -9,10 +9,12 @@ import (
 )
 
 // rule says that no package of a room may use, even indirectly, packages below
-// the given paths. exempt are rooms below it that may.
+// the given paths, nor import itself one of those in direct. exempt are rooms below
+// it that may.
 type rule struct {
 	room, why string
 	forbidden []string
+	direct    []string
 	exempt    []string
 }
 
@@ -42,6 +44,11 @@ var rules = []rule{
 		forbidden: []string{"farmhand/platform", "farmhand/sim", "farmhand/env", "farmhand/rl", "farmhand/evaluate"}},
 	{room: "functions", why: "only cmd and tests start platforms; a function links no server of its own",
 		forbidden: []string{"farmhand/platform", "github.com/nats-io/nats-streaming-server", "github.com/alicebob/miniredis/v2", "github.com/spf13/cobra"}},
+	{room: "sim", why: "the simulator knows the farm's rules, and neither learners nor the world",
+		forbidden: []string{"farmhand/env", "farmhand/rl", "farmhand/evaluate", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/telemetry",
+			"farmhand/skeleton/ledger/redisledger", "farmhand/skeleton/ledger/memledger", "farmhand/skeleton/signal/redissignal", "farmhand/skeleton/dispatch", "net"}},
+	{room: "sim", why: "only the readers of scenarios and traces open files",
+		direct: []string{"os", "io/fs", "path/filepath"}, exempt: []string{"farmhand/sim/workload"}},
 	{room: "internal", why: "internal packages are small ideas, not rooms",
 		forbidden: []string{"farmhand/skeleton", "farmhand/gateway", "farmhand/controller", "farmhand/platform"}},
 }
@@ -49,23 +56,32 @@ var rules = []rule{
 // Imports point one way (design: rooms).
 func TestImportsPointOneWay(t *testing.T) {
 	for _, r := range rules {
-		for pkg, deps := range dependencies(t, "farmhand/"+r.room+"/...") {
-			if below(pkg, r.exempt) {
+		for _, list := range []struct {
+			field     string
+			forbidden []string
+		}{{"Deps", r.forbidden}, {"Imports", r.direct}} {
+			if len(list.forbidden) == 0 {
 				continue
 			}
-			for _, dep := range deps {
-				if below(dep, r.forbidden) {
-					t.Errorf("%s uses %s: %s", pkg, dep, r.why)
+			for pkg, deps := range dependencies(t, list.field, "farmhand/"+r.room+"/...") {
+				if below(pkg, r.exempt) {
+					continue
+				}
+				for _, dep := range deps {
+					if below(dep, list.forbidden) {
+						t.Errorf("%s uses %s: %s", pkg, dep, r.why)
+					}
 				}
 			}
 		}
 	}
 }
 
-// dependencies lists, per package of a pattern, everything it links.
-func dependencies(t *testing.T, pattern string) map[string][]string {
+// dependencies lists, per package of a pattern, everything it links (Deps), or
+// imports itself (Imports).
+func dependencies(t *testing.T, field, pattern string) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, pattern)
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .`+field+` " "}}`, pattern)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list %s: %v", pattern, err)
