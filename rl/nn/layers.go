@@ -58,7 +58,8 @@ func (a Activation) Validate() error {
 	return nil
 }
 
-func (a Activation) apply(t *tape.Tape, x tape.Var) tape.Var {
+// Apply applies it to each number.
+func (a Activation) Apply(t *tape.Tape, x tape.Var) tape.Var {
 	if a == Tanh {
 		return t.Tanh(x)
 	}
@@ -90,7 +91,7 @@ func NewMLP(p *Params, rng *rand.Rand, name string, act Activation, gain float64
 func (n MLP) Apply(t *tape.Tape, p []tape.Var, x tape.Var) tape.Var {
 	for i, l := range n.Layers {
 		if i > 0 {
-			x = n.Activation.apply(t, x)
+			x = n.Activation.Apply(t, x)
 		}
 		x = l.Apply(t, p, x)
 	}
