@@ -21,8 +21,8 @@ func seeds(first uint64, n int) []uint64 {
 	return list
 }
 
-// Budget is what a calibration may use. An evaluation is a run of one candidate on
-// each scenario.
+// Budget is what a calibration may use. An evaluation is one candidate that serves a
+// horizon of each scenario, in several runs where the scenario is shorter.
 type Budget struct {
 	Random      int     // candidates drawn evenly, each for a quarter of the horizon
 	Generations int     // of the cross-entropy method

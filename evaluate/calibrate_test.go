@@ -89,6 +89,22 @@ func TestCalibrationKeepsToTrainingSeeds(t *testing.T) {
 	}
 }
 
+// Of a scenario that is shorter than the horizon several seeds make an evaluation.
+func TestCalibrationOfShortRuns(t *testing.T) {
+	var runs atomic.Int32
+	c := Calibrator{Settings: Settings{Jobs: 2}, Budget: FullBudget()}
+	c.run = func(ctx context.Context, config sim.Config, d sim.Driver) (sim.Result, error) {
+		runs.Add(1)
+		return made(toyRun)(ctx, config, d)
+	}
+	short := toy("short")
+	short.Horizon = 500
+	found, err := c.Calibrate(t.Context(), toyFamily(), []*workload.Scenario{short})
+	if err != nil || runs.Load() != 120*1+80*7+56 || found.Evaluations != 256 {
+		t.Errorf("%d runs, %+v, %v", runs.Load(), found, err)
+	}
+}
+
 // With two scenarios one configuration has to be on target on both.
 func TestPooledCalibration(t *testing.T) {
 	c := Calibrator{Settings: Settings{Jobs: 2}, Budget: FullBudget()}

@@ -33,7 +33,7 @@ func (s *searching) shortlist(ctx context.Context) ([]*trial, error) {
 	h := sha256.Sum256([]byte(s.family.Name))
 	r := rand.New(rand.NewChaCha8(h))
 	first := s.trials(append([][]float64{s.family.defaults()}, uniform(r, max(1, b.Random-1), dims)...))
-	if err := s.play(ctx, first, s.stretches(b.Seeds[0], b.Horizon/4)); err != nil {
+	if err := s.play(ctx, first, s.stretches(0, b.Horizon/4)); err != nil {
 		return nil, err
 	}
 	ce := crossEntropy{r: r, narrow: 0.1}
@@ -41,7 +41,7 @@ func (s *searching) shortlist(ctx context.Context) ([]*trial, error) {
 	var all []*trial
 	for g := range b.Generations {
 		batch := s.trials(ce.draw(b.Population))
-		if err := s.play(ctx, batch, s.stretches(b.Seeds[(g+1)%len(b.Seeds)], b.Horizon)); err != nil {
+		if err := s.play(ctx, batch, s.stretches(g+1, b.Horizon)); err != nil {
 			return nil, err
 		}
 		all = append(batch, all...) // the latest first: they are the best searched
@@ -67,7 +67,7 @@ func (s *searching) counts(ctx context.Context) ([]*trial, error) {
 	t := s.family.Free[0]
 	at := func(n float64) []float64 { return s.family.point([]float64{n}) }
 	lo, hi := t.Min, t.Max // hi is taken to be enough
-	work := s.stretches(s.Budget.Seeds[0], s.Budget.Horizon)
+	work := s.stretches(0, s.Budget.Horizon)
 	for lo < hi {
 		middle := math.Floor((lo + hi) / 2)
 		one := s.trials([][]float64{at(middle)})
@@ -94,9 +94,9 @@ func (s *searching) final(ctx context.Context, list []*trial) ([]*trial, error) 
 	for _, t := range list {
 		t.Cost, t.OnTime, t.MeanWorkers = 0, make([]policy.Maybe, len(s.scenarios)), make([]float64, len(s.scenarios))
 	}
-	for i, seed := range s.Budget.Seeds {
+	for i := range s.Budget.Seeds {
 		batch := s.trials(points(list))
-		if err := s.play(ctx, batch, s.parts(seed, i)); err != nil {
+		if err := s.play(ctx, batch, s.parts(i)); err != nil {
 			return nil, err
 		}
 		for k, t := range batch {
@@ -150,8 +150,9 @@ func (s *searching) trials(points [][]float64) []*trial {
 	return list
 }
 
-// play lets candidates serve the same work, one run for each scenario.
-func (s *searching) play(ctx context.Context, batch []*trial, work []sim.Config) error {
+// play lets candidates serve the same work: runs of each scenario, of which the mean
+// counts.
+func (s *searching) play(ctx context.Context, batch []*trial, work [][]sim.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, s.Jobs))
 	for _, t := range batch {
@@ -162,19 +163,25 @@ func (s *searching) play(ctx context.Context, batch []*trial, work []sim.Config)
 			}
 			t.Specification = member.Spec
 			t.Cost, t.OnTime, t.MeanWorkers = 0, make([]policy.Maybe, len(work)), make([]float64, len(work))
-			for i, w := range work {
-				r, err := member.play(ctx, s.runner(), s.Guard, w)
-				if err != nil {
-					return fmt.Errorf("%s on %s: %w", member.Spec, w.Scenario.Name, err)
+			for i, runs := range work {
+				n := float64(len(runs))
+				for _, w := range runs {
+					r, err := member.play(ctx, s.runner(), s.Guard, w)
+					if err != nil {
+						return fmt.Errorf("%s on %s: %w", member.Spec, w.Scenario.Name, err)
+					}
+					t.OnTime[i] += r.OnTime() / policy.Maybe(n)
+					t.MeanWorkers[i] += r.MeanWorkers / n
+					t.Cost += r.WorkerSeconds / offered(w.Tasks) / n / float64(len(work))
 				}
-				t.OnTime[i], t.MeanWorkers[i] = r.OnTime(), r.MeanWorkers
-				t.Cost += r.WorkerSeconds / offered(w.Tasks) / float64(len(work))
 			}
 			return nil
 		})
 	}
-	for _, w := range work {
-		s.hours += w.Tasks.Horizon / 3600 * float64(len(batch))
+	for _, runs := range work {
+		for _, w := range runs {
+			s.hours += w.Tasks.Horizon / 3600 * float64(len(batch))
+		}
 	}
 	s.evaluations += len(batch)
 	return g.Wait()
@@ -184,35 +191,41 @@ func (s *searching) play(ctx context.Context, batch []*trial, work []sim.Config)
 // shrink in its first two minutes.
 const leastStretch = 600
 
-// stretches is of each scenario the part of that length which is most like the
-// whole.
-func (s *searching) stretches(seed uint64, length float64) []sim.Config {
+// stretches is work of that length from each scenario: the part of the seed's work
+// which is most like the whole, or, of a scenario that is shorter, as many seeds as
+// go into it, this one first.
+func (s *searching) stretches(first int, length float64) [][]sim.Config {
 	length = max(length, leastStretch)
-	return s.draw(seed, func(scenario *workload.Scenario, tasks *workload.Tasks) (from, to float64) {
-		if length >= tasks.Horizon {
-			return 0, tasks.Horizon
-		}
-		from = likest(tasks, length, scenario.Farm.Interval)
-		return from, from + length
-	})
-}
-
-// parts is of each scenario the i-th part of a horizon's length, over and over.
-func (s *searching) parts(seed uint64, i int) []sim.Config {
-	return s.draw(seed, func(_ *workload.Scenario, tasks *workload.Tasks) (from, to float64) {
-		length := min(s.Budget.Horizon, tasks.Horizon)
-		n := max(1, int(math.Round(tasks.Horizon/length)))
-		from = float64(i%n) * length
-		return from, min(from+length, tasks.Horizon)
-	})
-}
-
-func (s *searching) draw(seed uint64, part func(*workload.Scenario, *workload.Tasks) (from, to float64)) []sim.Config {
-	work := make([]sim.Config, len(s.scenarios))
+	work := make([][]sim.Config, len(s.scenarios))
 	for i, scenario := range s.scenarios {
-		tasks := scenario.Draw(seed)
-		from, to := part(scenario, tasks)
-		work[i] = stretch(scenario, tasks, seed, from, to)
+		if length < scenario.Horizon {
+			seed := s.seed(first)
+			tasks := scenario.Draw(seed)
+			from := likest(tasks, length, scenario.Farm.Interval)
+			work[i] = []sim.Config{stretch(scenario, tasks, seed, from, from+length)}
+			continue
+		}
+		for k := range min(int(length/scenario.Horizon), len(s.Budget.Seeds)) {
+			seed := s.seed(first + k)
+			work[i] = append(work[i], sim.Config{Scenario: scenario, Tasks: scenario.Draw(seed), Seed: seed})
+		}
 	}
 	return work
 }
+
+// parts is of each scenario the i-th part of a horizon's length, over and over, with
+// the i-th seed.
+func (s *searching) parts(i int) [][]sim.Config {
+	work := make([][]sim.Config, len(s.scenarios))
+	for j, scenario := range s.scenarios {
+		tasks := scenario.Draw(s.seed(i))
+		length := min(s.Budget.Horizon, tasks.Horizon)
+		n := max(1, int(math.Round(tasks.Horizon/length)))
+		from := float64(i%n) * length
+		work[j] = []sim.Config{stretch(scenario, tasks, s.seed(i), from, min(from+length, tasks.Horizon))}
+	}
+	return work
+}
+
+// seed is the i-th training seed, over and over.
+func (s *searching) seed(i int) uint64 { return s.Budget.Seeds[i%len(s.Budget.Seeds)] }

@@ -28,15 +28,15 @@ import (
 // refereeFlags are those of all commands that run policies against one another.
 type refereeFlags struct {
 	scenarios []string
-	traces    string
+	own       ownTrace
 	jobs      int
 	cache     string
 	unguarded bool
 }
 
 func (f *refereeFlags) add(cmd *cobra.Command) {
+	f.own.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.traces, "traces", "", "folder of traces (default $FARMHAND_TRACES)")
 	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
 	flags.StringVar(&f.cache, "cache", "", "file of what was computed before (default: farmhand/evaluations.jsonl in the user's cache folder)")
 	flags.BoolVar(&f.unguarded, "unguarded", false, "let no guard limit the policies")
@@ -53,9 +53,9 @@ func (f *refereeFlags) find(names []string) ([]*workload.Scenario, error) {
 	}
 	var list []*workload.Scenario
 	for _, name := range names {
-		s, err := workload.Find(name, workload.Options{Traces: f.traces})
+		s, err := f.own.find(name)
 		if err != nil {
-			return nil, usage("--scenario: %v", err)
+			return nil, err
 		}
 		list = append(list, s)
 	}

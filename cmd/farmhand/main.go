@@ -72,7 +72,7 @@ func rootCmd() *cobra.Command {
 		upCmd(), downCmd(), statusCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		farmCmd(), topCmd(), newCmd(),
-		simCmd(), traceCmd(), evalCmd(), calibrateCmd(),
+		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(),
 		benchCmd(),
 	)
 	return root
