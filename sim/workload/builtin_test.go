@@ -2,8 +2,13 @@ package workload
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The built-in scenarios offer the load that their definitions imply, and the
@@ -32,6 +37,22 @@ func TestBuiltinLoad(t *testing.T) {
 		if c := s.Draw(8); slices.Equal(a.At, c.At) {
 			t.Errorf("%s: another seed gives the same arrivals", name)
 		}
+	}
+}
+
+// The built-in scenarios never change: all results are compared on them.
+func TestBuiltinsAreFixed(t *testing.T) {
+	var got strings.Builder
+	for i := range builtin {
+		got.Write(builtin[i].YAML())
+		got.WriteString("\n")
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", "builtin.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("a built-in scenario has changed; make another one instead:\n%s", diff)
 	}
 }
 

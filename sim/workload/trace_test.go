@@ -113,6 +113,14 @@ func TestReplay(t *testing.T) {
 	if want := []float64{10 + 10./6, 15, 20 - 10./6, 25}; !alike(at, want) {
 		t.Errorf("evenly at %v, want %v", at, want)
 	}
+	halves, err := NewReplay(trace, ReplayOptions{Bin: 10, Scale: 0.25, Even: true}) // 1.5, 0, 3 and 1.5 tasks
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ = halves.Draw(nil, 100, nil) // the half of the first bin is carried to the third, and on
+	if want := []float64{5, 20 + 10./6, 25, 30 - 10./6, 32.5, 37.5}; !alike(at, want) {
+		t.Errorf("evenly at %v, want %v", at, want)
+	}
 	if at, _ := even.Draw(nil, 12, nil); len(at) != 1 {
 		t.Errorf("%v before 12", at)
 	}
@@ -157,6 +165,10 @@ func TestRecordedServices(t *testing.T) {
 	tasks, err := ReadTrace(filepath.Join("testdata", "tasks.csv"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	scaled, err := NewRecorded(&Instants{At: tasks.At, trace: tasks}, 0, 1.75)
+	if err != nil || math.Abs(scaled.DrawAt(nil, 2, 0)-0.75) > 1e-12 || scaled.Mean() != 1.75 { // 1.75/3 s in the mean, three times as long
+		t.Errorf("%g s, %v", scaled.DrawAt(nil, 2, 0), err)
 	}
 	if _, err := NewRecorded(&Instants{At: tasks.At, trace: tasks}, 0.5, 0); err == nil {
 		t.Error("single durations have a cv")
