@@ -155,7 +155,7 @@ func (l *SARSA) Learn(ctx context.Context, envs *env.Vector, steps int) error {
 			l.at[i].cell = -1
 		}
 	}
-	l.actions = make([]int, len(l.at))
+	l.actions = resize(l.actions, len(l.at))
 	for l.progress.steps < steps {
 		if err := ctx.Err(); err != nil {
 			return err
