@@ -53,10 +53,12 @@ func expected(mean float64) int {
 // grid is how far apart the changes of a rate that changes all the time are told.
 const grid = 5.0 // s
 
-// thinned appends the arrivals of a Poisson process with any rate up to peak, by
-// thinning (Lewis and Shedler 1979), which is exact. Its changes are the rate in
-// the middle of each stretch of the grid.
-func thinned(r *rand.Rand, rate func(t float64) float64, peak, horizon float64, at []float64) ([]float64, []Change) {
+// thinned appends the arrivals of a Poisson process with any rate from 0 to peak
+// that changes by at most slope per second, by thinning (Lewis and Shedler 1979),
+// which is exact. On each stretch of the grid the slope bounds the rate: candidates
+// come at the upper bound, and what is below the lower one is taken unseen. The
+// changes are the rate in the middle of each stretch.
+func thinned(r *rand.Rand, rate func(t float64) float64, peak, slope, horizon float64, at []float64) ([]float64, []Change) {
 	var steps []Change
 	sum := 0.0
 	for i := 0; float64(i)*grid < horizon; i++ {
@@ -64,14 +66,18 @@ func thinned(r *rand.Rand, rate func(t float64) float64, peak, horizon float64, 
 		steps = append(steps, Change{t, rate(t + grid/2)})
 		sum += steps[i].Rate * min(grid, horizon-t)
 	}
-	if peak <= 0 {
-		return at, steps
-	}
 	at = slices.Grow(at, expected(sum))
-	gap := 1 / peak
-	for t := gap * r.ExpFloat64(); t < horizon; t += gap * r.ExpFloat64() {
-		if r.Float64()*peak < rate(t) {
-			at = append(at, t)
+	for i, s := range steps {
+		until, sure := end(steps, i, horizon), s.Rate-slope*grid/2
+		bound := min(peak, s.Rate+slope*grid/2)
+		if bound <= 0 {
+			continue
+		}
+		gap := 1 / bound
+		for t := s.At + gap*r.ExpFloat64(); t < until; t += gap * r.ExpFloat64() {
+			if u := r.Float64() * bound; u < sure || u < rate(t) {
+				at = append(at, t)
+			}
 		}
 	}
 	return at, steps

@@ -12,7 +12,7 @@ type Sinusoid struct{ Mean, Amplitude, Period, Phase float64 }
 func (p Sinusoid) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []Change) {
 	w := 2 * math.Pi / p.Period
 	rate := func(t float64) float64 { return p.Mean + p.Amplitude*math.Sin(w*t+p.Phase) }
-	return thinned(r, rate, p.Mean+p.Amplitude, horizon, at)
+	return thinned(r, rate, p.Mean+p.Amplitude, p.Amplitude*w, horizon, at)
 }
 
 func (p Sinusoid) String() string {
@@ -37,9 +37,10 @@ func Ramp(low, high, period float64) Cycle {
 func (p Cycle) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []Change) {
 	n := len(p.Rates)
 	table := append(append(make([]float64, 0, n+2), p.Rates...), p.Rates[0], p.Rates[0])
-	scale, peak := float64(n)/p.Period, 0.0
-	for _, x := range table {
+	scale, peak, slope := float64(n)/p.Period, 0.0, 0.0
+	for i, x := range table {
 		peak = max(peak, x)
+		slope = max(slope, math.Abs(x-table[max(0, i-1)])*scale)
 	}
 	rate := func(t float64) float64 {
 		x := t * scale
@@ -47,7 +48,7 @@ func (p Cycle) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []C
 		i := int(x)
 		return table[i] + (x-float64(i))*(table[i+1]-table[i])
 	}
-	return thinned(r, rate, peak, horizon, at)
+	return thinned(r, rate, peak, slope, horizon, at)
 }
 
 func (p Cycle) String() string {
