@@ -31,8 +31,10 @@ var daskAdaptive = Law{
 	Params: []Param{
 		{Name: "duration", Doc: "seconds in which the work should be done", Default: 5, Min: 0.001, Max: 86_400, Search: Range{Min: 0.02, Max: 60, Log: true}},
 		{Name: "votes", Doc: "decisions in a row for fewer", Default: 3, Min: 1, Max: 10_000, Integer: true, Search: Range{Min: 1, Max: 100, Log: true}},
+		floorParam,
+		capParam,
 	},
-	make: func(p Params) Policy { return adaptive{p.Spec(), p.Get("duration"), int(p.Get("votes"))} },
+	make: func(p Params) Policy { return adaptive{p.Spec(), p.Get("duration"), int(p.Get("votes")), newLimits(p)} },
 }
 
 // unknownDuration is the seconds that Dask takes a task of unknown duration for.
@@ -42,6 +44,7 @@ type adaptive struct {
 	spec     string
 	duration float64
 	votes    int
+	limits
 }
 
 func (s adaptive) Name() string { return s.spec }
@@ -56,6 +59,7 @@ func (s adaptive) Decide(o *Observation, m Memory) Decision {
 	if o.Desired <= 0 && tasks(o.Waiting) > 0 {
 		target = max(target, 1)
 	}
+	target = s.clamp(o, target)
 	n, why := target, "at once"
 	if fewer := streak(m, "votes", target < asked(o)); fewer > 0 {
 		n = max(target, min(asked(o), count(tasks(o.Running)/o.slots())))

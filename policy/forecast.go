@@ -43,6 +43,8 @@ var forecast = Law{
 		{Name: "gamma", Doc: "weight of a bin in the season", Default: 0.3, Min: 0, Max: 1, Search: Range{Min: 0.05, Max: 0.9, Log: true}},
 		{Name: "season", Doc: "seconds of the season; 0 none", Default: 0, Min: 0, Max: 604_800, Search: Range{Min: 30, Max: 3600, Log: true}},
 		{Name: "bin", Doc: "seconds of a bin, at least the interval", Default: 10, Min: 1, Max: 3600},
+		floorParam,
+		capParam,
 		{Name: "down", Doc: "seconds that a wish is held", Default: 60, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 600, Log: true}},
 	},
 	make: func(p Params) Policy {
@@ -50,7 +52,7 @@ var forecast = Law{
 		return seer{
 			spec: p.Spec(), sizer: sizer{p.Get("headroom"), betaParam.Default, drainParam.Default},
 			z: math.Sqrt2 * math.Erfinv(2*q-1), alpha: p.Get("alpha"), beta: p.Get("beta"), gamma: p.Get("gamma"),
-			season: p.Get("season"), bin: p.Get("bin"), down: p.Get("down"),
+			season: p.Get("season"), bin: p.Get("bin"), down: p.Get("down"), limits: newLimits(p),
 		}
 	},
 }
@@ -70,6 +72,7 @@ type seer struct {
 	sizer
 	z, alpha, beta, gamma float64
 	season, bin, down     float64
+	limits
 }
 
 func (s seer) Name() string { return s.spec }
@@ -87,12 +90,12 @@ func (s seer) Decide(o *Observation, m Memory) Decision {
 	s.learn(o, m, c, at)
 	ahead := s.ahead(m, c, at, soon)
 	z := s.size(o, max(lambda, Maybe(ahead))) // NaN where the rate is unknown
-	now := count(z.replicas)
-	held := count(steadyWishes.peak(m, at, s.down, possible(o, count(z.level))))
+	now := s.clamp(o, count(z.replicas))
+	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.clamp(o, count(z.level)))))
 	draining := count(drainWishes.peak(m, at, soon, possible(o, now)))
 	d := Decision{Replicas: max(now, held, draining)}
 	if !o.Quiet {
-		d.Reason = fmt.Sprintf("%s/s foreseen within %s; ", digits(ahead), span(soon)) + z.explain(o)
+		d.Reason = fmt.Sprintf("%s/s foreseen within %s; ", digits(ahead), span(soon)) + z.explain(o) + bounded(count(z.replicas), now)
 		if d.Replicas > now {
 			d.Reason += fmt.Sprintf("; %d was wished before", d.Replicas)
 		}

@@ -6,7 +6,7 @@ import "fmt"
 // External metric with a target per replica:
 //
 //	every sync seconds: ⌈total/(target·slots)⌉, within tolerance as it is,
-//	the largest of the last window seconds, at most max(2n, 4), from min to max
+//	the largest of the last window seconds, at most max(2n, 4), from floor to cap
 //
 // total is either the slots at work, which is what processor time is to a farm whose
 // workers compute, or the tasks in the farm, a custom metric. Between syncs it keeps
@@ -28,6 +28,8 @@ var hpa = Law{
 		syncParam,
 		toleranceParam,
 		windowParam,
+		floorParam,
+		capParam,
 		{Name: "upwindow", Doc: "seconds whose least proposal counts upwards", Default: 0, Min: 0, Max: 3600},
 		{Name: "pods", Doc: "replicas added a period, at most", Default: 4, Min: 0, Max: 1000, Integer: true},
 		{Name: "percent", Doc: "percent added a period, at most", Default: 100, Min: 0, Max: 1000},
@@ -45,7 +47,7 @@ var hpa = Law{
 		for _, name := range []string{"upwindow", "pods", "percent", "downpercent", "period"} {
 			h.rules = h.rules || p.Get(name) != p.fallback(name)
 		}
-		return &podScaler{p.Spec(), metric(p.Get("metric")), p.Get("target"), p.Get("sync"), h}
+		return &podScaler{p.Spec(), metric(p.Get("metric")), p.Get("target"), p.Get("sync"), h, newLimits(p)}
 	},
 }
 
@@ -65,6 +67,7 @@ type podScaler struct {
 	metric       metric
 	target, sync float64
 	core         horizontal
+	limits
 }
 
 func (s *podScaler) Name() string { return s.spec }
@@ -77,14 +80,13 @@ func (s *podScaler) Decide(o *Observation, m Memory) Decision {
 	if !due(m, "next", now, s.sync) {
 		return wait(o, m, "next", now)
 	}
-	return s.core.decide(o, m, 0, s.metric.total(o), s.target*o.slots(), s.metric)
+	lo, hi := s.bounds(o)
+	return s.core.decide(o, m, lo, hi, s.metric.total(o), s.target*o.slots(), s.metric)
 }
 
-// decide is a sync with at least so many replicas, on a metric whose total and target
-// per replica are given.
-func (h *horizontal) decide(o *Observation, m Memory, least int, total, target float64, of metric) Decision {
-	lo, hi := bounds(o)
-	lo = min(max(lo, least), hi)
+// decide is a sync between two bounds, on a metric whose total and target per replica
+// are given.
+func (h *horizontal) decide(o *Observation, m Memory, lo, hi int, total, target float64, of metric) Decision {
 	in := hpaReading{now: seconds(o.At), total: Maybe(total), current: asked(o), status: asked(o), min: lo, max: hi}
 	a := h.sync(m, in, target)
 	d := Decision{Replicas: a.desired}

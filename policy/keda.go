@@ -4,11 +4,11 @@ import "fmt"
 
 // keda scales on the length of a queue as KEDA does, in two loops:
 //
-//	every polling seconds  from 0 to max(1, min) where more than activation tasks are
-//	                       there; from any count to 0, where min is 0, once there were
+//	every polling seconds  from 0 to max(1, floor) where more than activation tasks are
+//	                       there; from any count to 0, where that may be, once there were
 //	                       no more than that at any poll for cooldown seconds, or ever
 //	every sync seconds     above 0: the autoscaler of Kubernetes on ⌈tasks/target⌉, as
-//	                       horizontal.go has it, from max(1, min) to max
+//	                       horizontal.go has it, from max(1, floor) to cap
 //
 // The tasks are those that wait and, with inflight, those that run: its scaler of SQS
 // counts both by default, that of RabbitMQ those that wait alone over AMQP. A scaler whose
@@ -32,11 +32,13 @@ var keda = Law{
 		syncParam,
 		toleranceParam,
 		windowParam,
+		floorParam,
+		capParam,
 	},
 	make: func(p Params) Policy {
 		return &queueScaler{
 			spec: p.Spec(), target: p.Get("target"), running: p.Get("inflight") == 0, activation: p.Get("activation"),
-			polling: p.Get("polling"), cooldown: p.Get("cooldown"), sync: p.Get("sync"), core: newHorizontal(p),
+			polling: p.Get("polling"), cooldown: p.Get("cooldown"), sync: p.Get("sync"), core: newHorizontal(p), limits: newLimits(p),
 		}
 	},
 }
@@ -46,6 +48,7 @@ type queueScaler struct {
 	target, activation, polling, cooldown, sync float64
 	running                                     bool
 	core                                        horizontal
+	limits
 }
 
 func (s *queueScaler) Name() string { return s.spec }
@@ -69,12 +72,13 @@ func (s *queueScaler) Decide(o *Observation, m Memory) Decision {
 	case !due(m, "next", now, s.sync):
 		return wait(o, m, "next", now)
 	}
-	return s.core.decide(o, m, 1, queue, s.target, metricTasks)
+	lo, hi := s.bounds(o)
+	return s.core.decide(o, m, max(1, lo), max(1, hi), queue, s.target, metricTasks)
 }
 
 // poll switches to and from zero.
 func (s *queueScaler) poll(o *Observation, m Memory, now, queue float64) (d Decision, switched bool) {
-	lo, _ := bounds(o)
+	lo, _ := s.bounds(o)
 	active := queue > s.activation
 	if active {
 		m["active"] = now

@@ -35,6 +35,8 @@ var kpa = Law{
 		{Name: "up", Doc: "times the ready replicas, at most", Default: 1000, Min: 1.01, Max: 1000},
 		{Name: "down", Doc: "ready replicas over what is left, at most", Default: 2, Min: 1.01, Max: 1000, Search: Range{Min: 1.05, Max: 20, Log: true}},
 		{Name: "delay", Doc: "seconds whose largest count is kept", Default: 0, Min: 0, Max: 3600, Search: Range{Min: 0, Max: 120}},
+		floorParam,
+		capParam,
 		{Name: "activation", Doc: "least replicas where there is any load; 0 none", Default: 0, Min: 0, Max: 1000, Integer: true},
 		{Name: "grace", Doc: "seconds from the wish for zero to zero", Default: 30, Min: 0, Max: 3600},
 		{Name: "average", Doc: "plain or exponentially weighted", Choices: []string{"linear", "weighted"}},
@@ -42,6 +44,7 @@ var kpa = Law{
 	make: func(p Params) Policy {
 		return &concurrencyScaler{
 			spec: p.Spec(), target: p.Get("target"), panicWindow: p.Get("panicwindow"), grace: p.Get("grace"), weighted: p.Get("average") == 1,
+			limits: newLimits(p),
 			core: knative{
 				window: p.Get("window"), threshold: p.Get("panic"), up: p.Get("up"), down: p.Get("down"),
 				delay: p.Get("delay"), activation: int(p.Get("activation")), reachable: true,
@@ -63,6 +66,7 @@ type concurrencyScaler struct {
 	target, panicWindow, grace float64
 	weighted                   bool
 	core                       knative
+	limits
 }
 
 func (s *concurrencyScaler) Name() string { return s.spec }
@@ -90,7 +94,7 @@ func (s *concurrencyScaler) Decide(o *Observation, m Memory) Decision {
 		return Hold(o, "the averages are unknown")
 	}
 	n := s.last(m, now, o.Desired, a.desired)
-	d := Decision{Replicas: n}
+	d := Decision{Replicas: s.clamp(o, n)}
 	if !o.Quiet {
 		d.Reason = fmt.Sprintf("%s tasks in %s, %s in %s, at %s a replica", digits(float64(in.stable)), span(k.window),
 			digits(float64(in.panic)), span(k.window*s.panicWindow), digits(k.target))
@@ -100,6 +104,7 @@ func (s *concurrencyScaler) Decide(o *Observation, m Memory) Decision {
 		if n != a.desired {
 			d.Reason += "; the last one stays a while"
 		}
+		d.Reason += bounded(n, d.Replicas)
 	}
 	return d
 }

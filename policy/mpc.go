@@ -40,15 +40,18 @@ var mpc = Law{
 		{Name: "churn", Doc: "start-up lags of a replica that a change costs", Default: 0.5, Min: 0, Max: 100, Search: Range{Min: 0, Max: 5}},
 		{Name: "trend", Doc: "times the growth of the arrival rate", Default: 1, Min: 0, Max: 10, Search: Range{Min: 0, Max: 5}},
 		{Name: "smooth", Doc: "weight of a measured start-up lag in its mean", Default: 0.3, Min: 0.01, Max: 1},
+		floorParam,
+		capParam,
 	},
 	make: func(p Params) Policy {
-		return planner{p.Spec(), p.Get("late"), p.Get("churn"), p.Get("trend"), p.Get("smooth")}
+		return planner{p.Spec(), p.Get("late"), p.Get("churn"), p.Get("trend"), p.Get("smooth"), newLimits(p)}
 	},
 }
 
 type planner struct {
 	spec                       string
 	late, churn, trend, smooth float64
+	limits
 }
 
 func (s planner) Name() string { return s.spec }
@@ -78,7 +81,7 @@ func (s planner) Decide(o *Observation, m Memory) Decision {
 }
 
 func (s planner) say(o *Observation, n int, why string) Decision {
-	d := Decision{Replicas: count(float64(n))}
+	d := Decision{Replicas: s.clamp(o, n)}
 	if !o.Quiet {
 		d.Reason = why
 	}
@@ -109,7 +112,7 @@ type fluid struct {
 const longestPlan = 30
 
 func (s planner) model(o *Observation, lambda, service, lag float64) fluid {
-	lo, hi := bounds(o)
+	lo, hi := s.bounds(o)
 	f := fluid{
 		planner: s, interval: clip(o.Interval, 1e-3, 3600), lag: lag, deadline: patience(o),
 		rate: lambda, slope: s.trend * slope(o), service: service, stretch: (1 + variation(o)) / 2,

@@ -11,9 +11,9 @@ import (
 //	alert     results a second over the short window > rate, at two looks in a row, which
 //	          are look seconds apart
 //	firing    every repeat seconds: step = ⌈top·factor/100⌉ more, at most top
-//	resolved  at once to the farm's min
+//	resolved  at once to floor
 //
-// top is the smaller of the farm's max and cap. A queue, tasks that run, and errors never
+// top is the smaller of the farm's max and cap, floor the larger of its min and that. A queue, tasks that run, and errors never
 // count: a farm of long tasks that ends less than five a second stays at its min.
 //
 // As observed at its gateway and told in its public documentation: Prometheus looks
@@ -34,13 +34,14 @@ var openfaasCE = Law{
 	Params: []Param{
 		{Name: "rate", Doc: "results a second that fire the alert", Default: 5, Min: 0, Max: 1e6, Search: Range{Min: 0.5, Max: 500, Log: true}},
 		{Name: "factor", Doc: "percent of the most replicas that a step has; 0 never up", Default: 20, Min: 0, Max: 100, Search: Range{Min: 1, Max: 100, Log: true}},
-		{Name: "cap", Doc: "most replicas", Default: 5, Min: 1, Max: most, Integer: true, Search: Range{1, 256, true, true}},
+		{Name: "cap", Doc: "most replicas", Default: 5, Min: 1, Max: most, Integer: true, Search: capParam.Search},
+		floorParam,
 		{Name: "look", Doc: "seconds between looks", Default: 15, Min: 1, Max: 300},
 		{Name: "wait", Doc: "seconds before the gateway is told of a new alert", Default: 5, Min: 0, Max: 300},
 		{Name: "repeat", Doc: "seconds between steps", Default: 30, Min: 1, Max: 3600, Search: Range{Min: 5, Max: 120, Log: true}},
 	},
 	make: func(p Params) Policy {
-		return alertScaler{p.Spec(), p.Get("rate"), p.Get("factor"), p.Get("cap"), p.Get("look"), p.Get("wait"), p.Get("repeat")}
+		return alertScaler{p.Spec(), newLimits(p), p.Get("rate"), p.Get("factor"), p.Get("look"), p.Get("wait"), p.Get("repeat")}
 	},
 }
 
@@ -48,8 +49,9 @@ var openfaasCE = Law{
 const resolveDelay = 5
 
 type alertScaler struct {
-	spec                                  string
-	rate, factor, cap, look, wait, repeat float64
+	spec string
+	limits
+	rate, factor, look, wait, repeat float64
 }
 
 func (s alertScaler) Name() string { return s.spec }
@@ -68,8 +70,8 @@ func (s alertScaler) Decide(o *Observation, m Memory) Decision {
 	n, why := asked(o), "as it is"
 	tell, pending := m["tell"]
 	if pending && (now >= tell || tell > now+s.repeat+s.wait+resolveDelay) {
-		lo, hi := bounds(o)
-		top := min(float64(hi), s.cap)
+		lo, hi := s.bounds(o)
+		top := float64(hi)
 		if m["firing"] == 1 {
 			if step := math.Ceil(top * s.factor / 100); step > 0 {
 				n, why = max(count(min(float64(n)+step, top)), lo), "firing: a step up"

@@ -7,7 +7,7 @@ import (
 
 // openfaas-pro is the autoscaling of OpenFaaS Pro:
 //
-//	⌈load/(target·proportion)⌉, the largest of the last window seconds, from min to max
+//	⌈load/(target·proportion)⌉, the largest of the last window seconds, from floor to cap
 //
 // where load is over all replicas, by type:
 //
@@ -19,7 +19,7 @@ import (
 // the same. The period of its loop is not published; its rules are evaluated every 15 s.
 //
 // Zero: after idle seconds without any task, where the farm may go there; from zero the
-// gateway asks for max(1, min) with the first call.
+// gateway asks for max(1, min) with the first call. A floor or min above zero keeps it from zero.
 //
 // Defaults: type rps, target 50, proportion 0.9, no window (off), idle 15 minutes. The
 // target is a replica's.
@@ -35,11 +35,13 @@ var openfaasPro = Law{
 		{Name: "proportion", Doc: "of the target that is aimed at", Default: 0.9, Min: 0.01, Max: 1},
 		{Name: "window", Doc: "seconds whose largest count is kept", Default: 0, Min: 0, Max: 300, Search: Range{Min: 0, Max: 300}},
 		{Name: "look", Doc: "seconds between looks", Default: 15, Min: 1, Max: 300, Search: Range{Min: 2, Max: 60, Log: true}},
+		floorParam,
+		capParam,
 		{Name: "idle", Doc: "seconds without tasks before zero", Default: 900, Min: 0, Max: 86_400},
 	},
 	make: func(p Params) Policy {
 		return loadScaler{
-			p.Spec(), int(p.Get("type")), p.Get("target") * p.Get("proportion"), p.Get("window"), p.Get("look"), p.Get("idle"),
+			p.Spec(), int(p.Get("type")), p.Get("target") * p.Get("proportion"), p.Get("window"), p.Get("look"), p.Get("idle"), newLimits(p),
 		}
 	},
 }
@@ -60,6 +62,7 @@ type loadScaler struct {
 	spec                       string
 	kind                       int
 	target, window, look, idle float64
+	limits
 }
 
 func (s loadScaler) Name() string { return s.spec }
@@ -77,7 +80,7 @@ func (s loadScaler) Decide(o *Observation, m Memory) Decision {
 	if inFarm(o) > 0 || !seen || active > now {
 		m["active"], active = now, now
 	}
-	lo, hi := bounds(o)
+	lo, hi := s.bounds(o)
 	if o.Desired <= 0 {
 		d := Decision{Replicas: lo}
 		if inFarm(o) > 0 {

@@ -40,14 +40,5 @@ func metricParam(k metric) Param {
 	return Param{Name: "metric", Doc: "slots at work, or tasks waiting and running", Default: float64(k), Choices: metricNames}
 }
 
-// bounds are the least and the most replicas that a farm may have, for laws that clamp
-// by themselves.
-func bounds(o *Observation) (lo, hi int) {
-	if hi = o.Max; hi <= 0 || hi > most {
-		hi = most
-	}
-	return min(max(0, o.Min), hi), hi
-}
-
 // asked is the count that was asked for last.
 func asked(o *Observation) int { return count(float64(o.Desired)) }

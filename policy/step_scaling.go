@@ -38,11 +38,13 @@ var stepScaling = Law{
 		{Name: "points", Doc: "points in a row", Default: 1, Min: 1, Max: 1000, Integer: true, Search: Range{Min: 1, Max: 5}},
 		{Name: "warmup", Doc: "seconds in which a step out counts toward the next", Default: 300, Min: 0, Max: 3600, Search: Range{Min: 2, Max: 300, Log: true}},
 		cooldownParam,
+		floorParam,
+		capParam,
 	},
 	make: func(p Params) Policy {
 		return steps{
 			spec: p.Spec(), meter: newMeter(p), high: p.Get("high"), low: p.Get("low"), width: p.Get("width"), step: p.Get("step"),
-			percent: p.Get("change") == 1, points: int(p.Get("points")), warmup: p.Get("warmup"), cooldown: p.Get("cooldown"),
+			percent: p.Get("change") == 1, points: int(p.Get("points")), warmup: p.Get("warmup"), cooldown: p.Get("cooldown"), limits: newLimits(p),
 		}
 	},
 }
@@ -57,6 +59,7 @@ type steps struct {
 	percent                bool
 	points                 int
 	warmup, cooldown       float64
+	limits
 }
 
 func (s steps) Name() string { return s.spec }
@@ -81,10 +84,11 @@ func (s steps) Decide(o *Observation, m Memory) Decision {
 	if change != 0 {
 		m["changed"] = now
 	}
-	d := Decision{Replicas: count(float64(asked(o)) + change)}
+	n := count(float64(asked(o)) + change)
+	d := Decision{Replicas: s.clamp(o, n)}
 	if !o.Quiet {
 		d.Reason = fmt.Sprintf("%s %s, %s per slot, between %g and %g nothing: %+g",
-			digits(p.total), s.metric, digits(p.share), s.low, s.high, change)
+			digits(p.total), s.metric, digits(p.share), s.low, s.high, change) + bounded(n, d.Replicas)
 	}
 	return d
 }

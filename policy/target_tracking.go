@@ -29,9 +29,11 @@ var targetTracking = Law{
 		{Name: "up", Doc: "points above the target", Default: 3, Min: 1, Max: 1000, Integer: true, Search: Range{Min: 1, Max: 5}},
 		{Name: "down", Doc: "points below nine tenths of it", Default: 15, Min: 1, Max: 1000, Integer: true, Search: Range{Min: 1, Max: 30, Log: true}},
 		cooldownParam,
+		floorParam,
+		capParam,
 	},
 	make: func(p Params) Policy {
-		return tracker{p.Spec(), newMeter(p), p.Get("target"), int(p.Get("up")), int(p.Get("down")), p.Get("cooldown")}
+		return tracker{p.Spec(), newMeter(p), p.Get("target"), int(p.Get("up")), int(p.Get("down")), p.Get("cooldown"), newLimits(p)}
 	},
 }
 
@@ -49,6 +51,7 @@ type tracker struct {
 	target   float64
 	up, down int
 	cooldown float64
+	limits
 }
 
 func (s tracker) Name() string { return s.spec }
@@ -64,14 +67,14 @@ func (s tracker) Decide(o *Observation, m Memory) Decision {
 	}
 	n, why := asked(o), "as it is"
 	above, below := streak(m, "above", p.share > s.target), streak(m, "below", p.share < 0.9*s.target)
-	wish := count(p.total / (s.target * o.slots()))
+	wish := s.clamp(o, count(p.total/(s.target*o.slots())))
 	switch {
 	case above >= s.up && wish > n:
 		n, why = wish, "out"
 	case below >= s.down && wish < n && !within(m, "changed", now, s.cooldown):
 		n, why = wish, "in"
 	}
-	if n != asked(o) {
+	if n = s.clamp(o, n); n != asked(o) {
 		m["changed"] = now
 	}
 	d := Decision{Replicas: n}
