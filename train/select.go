@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -23,41 +24,90 @@ import (
 // candidates is how many policies are kept to choose from.
 const candidates = 5
 
-// compare orders policies, the better first: those with the share on time that they
-// should have by cost, then the others by that share.
-func compare(a, b Point, aim float64) int {
-	short := func(p Point) float64 { return max(0, aim-p.OnTime) }
+// goal is what a policy should come to.
+type goal struct {
+	onTime  float64 // share, at least
+	actions float64 // an hour, at most
+}
+
+// compare orders policies, the better first: those that reach the goal by cost, the
+// others by how far they are from it.
+func (g goal) compare(a, b Point) int {
+	short := func(p Point) float64 {
+		return max(0, g.onTime-p.OnTime)/(1-g.onTime) + max(0, p.Actions/g.actions-1)
+	}
 	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Workers, b.Workers))
 }
 
-// keep a policy if it is among the best.
+// keep a policy if it is among the best. How often it acts is settled in the end.
 func (t *Trainer) keep(p Point) {
 	t.best = append(t.best, p)
-	slices.SortStableFunc(t.best, func(a, b Point) int { return compare(a, b, t.aim()) })
+	g := goal{t.aim(), math.Inf(1)}
+	slices.SortStableFunc(t.best, g.compare)
 	t.best = t.best[:min(len(t.best), candidates)]
+}
+
+// calm are the biases towards holding that are tried: a policy whose outputs are nearly
+// equal goes to and fro between them.
+var calm = []float64{0, 0.25, 0.5, 1, 1.5, 2, 3, 4}
+
+// calmer returns the policy with a bias on the output that holds.
+func calmer(file []byte, bias float64) ([]byte, error) {
+	f, err := learned.Parse(file)
+	if err != nil {
+		return nil, err
+	}
+	last := f.Net.Layers[len(f.Net.Layers)-1]
+	last.Bias[learned.Hold] += bias
+	var b bytes.Buffer
+	err = f.Write(&b)
+	return b.Bytes(), err
 }
 
 // errNone is the error of a training that has not come to the end of a round.
 var errNone = errors.New("train: no round is done yet: want more steps")
 
-// Policy chooses among the best policies, by all the training work, and returns the
-// file of the one, with what it came to.
+// Policy chooses among the best policies, each as it is and with some bias towards
+// holding, and returns the file of the one, with what it came to: all are tried on some
+// of the training work, a few on all of it.
 func (t *Trainer) Policy(ctx context.Context) ([]byte, Point, error) {
 	if len(t.best) == 0 {
 		return nil, Point{}, errNone
 	}
-	var final []Point
+	g := goal{t.aim(), t.cfg.Actions}
+	var list []Point
 	for _, p := range t.best {
-		q, err := t.trials.play(ctx, p.file, t.cfg.Final)
+		for _, bias := range calm {
+			file, err := calmer(p.file, bias)
+			if err != nil {
+				return nil, Point{}, err
+			}
+			q, err := t.try(ctx, p, file, t.cfg.Seeds)
+			if err != nil {
+				return nil, Point{}, err
+			}
+			list = append(list, q)
+		}
+	}
+	slices.SortStableFunc(list, g.compare)
+	list = list[:min(len(list), candidates)]
+	for i, p := range list {
+		q, err := t.try(ctx, p, p.file, t.cfg.Final)
 		if err != nil {
 			return nil, Point{}, err
 		}
-		q.Steps, q.Late, q.file = p.Steps, p.Late, p.file
-		final = append(final, q)
+		list[i] = q
 	}
-	best := slices.MinFunc(final, func(a, b Point) int { return compare(a, b, t.aim()) })
+	best := slices.MinFunc(list, g.compare)
 	file, err := t.describe(best)
 	return file, best, err
+}
+
+// try a file made of p.
+func (t *Trainer) try(ctx context.Context, p Point, file []byte, seeds []uint64) (Point, error) {
+	q, err := t.trials.play(ctx, file, seeds)
+	q.Steps, q.Late, q.file = p.Steps, p.Late, file
+	return q, err
 }
 
 // describe adds to a policy file what training knows of it.
@@ -147,7 +197,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 	switch cfg.Learner {
 	case "dqn":
 		c := rl.DefaultDQN()
-		c.Seed, c.Gamma, c.EpsilonSteps = cfg.Seed, 0.98, cfg.Steps/4
+		c.Seed, c.Gamma, c.EpsilonSteps, c.RewardScale, c.Dueling = cfg.Seed, 0.98, cfg.Steps/4, 0.1, true
 		b, err := adjust(&c)
 		if err != nil {
 			return nil, nil, err
@@ -163,7 +213,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		if cfg.Learner == "reinforce" {
 			c = rl.REINFORCE()
 		}
-		c.Seed, c.Gamma, c.Rollout = cfg.Seed, 0.98, max(1, c.Rollout/cfg.Envs)
+		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, 0.98, 0.1, max(1, c.Rollout/cfg.Envs)
 		b, err := adjust(&c)
 		if err != nil {
 			return nil, nil, err

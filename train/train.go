@@ -43,6 +43,7 @@ type Config struct {
 	Dual     float64  // η
 	Late     float64  // weight on lateness to begin with
 	Churn    float64  // cost of an action
+	Actions  float64  // an hour that the policy should need at most
 	Clone    int      // steps of the rule that are imitated first; 0: none
 	Jobs     int      // farms that are simulated at once for a look
 
@@ -57,7 +58,7 @@ type Config struct {
 // Default is the configuration for a scenario.
 func Default(s *workload.Scenario) Config {
 	return Config{Scenario: s, Rule: "staffing", Learner: "dqn", Steps: 400_000, Round: 10_000, Envs: 8, Episode: min(1800, s.Horizon), Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.15, Dual: 0.3, Late: 0.3, Churn: 0.02, Jobs: 2}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.15, Dual: 0.2, Late: 0.5, Churn: 0.4, Actions: 300, Jobs: 2}
 }
 
 // Validate names what cannot be, and what would do.
@@ -78,7 +79,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * c.Scenario.Farm.Interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"Late", c.Late, minLate, maxLate}, {"Churn", c.Churn, 0, 100}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
+		{"Late", c.Late, minLate, maxLate}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
@@ -127,9 +128,11 @@ func New(cfg Config) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{cfg: cfg, late: cfg.Late, trials: newTrials(cfg.Scenario, cfg.Jobs)}
+	// While learning, the guard does not count actions: how many are left is nothing
+	// that the learner sees, and what they cost is in its reward.
 	play := func() (*env.Farm, error) {
 		return env.NewFarm("Farm-v0", env.FarmConfig{Scenario: func(uint64) *workload.Scenario { return cfg.Scenario }, Rule: rule,
-			Guard: &guard.Settings{Learned: true}, Horizon: cfg.Episode})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode})
 	}
 	list := make([]env.Env, cfg.Envs)
 	for i := range list {

@@ -69,10 +69,10 @@ func rootCmd() *cobra.Command {
 		return usage("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		upCmd(), downCmd(), statusCmd(),
+		upCmd(), downCmd(), statusCmd(), doctorCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		farmCmd(), topCmd(), newCmd(),
-		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(),
+		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(), trainCmd(),
 		benchCmd(),
 	)
 	return root
