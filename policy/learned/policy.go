@@ -1,6 +1,10 @@
 package learned
 
-import "farmhand/policy"
+import (
+	"slices"
+
+	"farmhand/policy"
+)
 
 // Policy runs a policy file. It remembers what its rule remembers, nothing else, and
 // is safe for concurrent use.
@@ -35,6 +39,13 @@ func (p *Policy) Decide(o *policy.Observation, m policy.Memory) policy.Decision 
 		return policy.Decision{Replicas: Invalid, Reason: "learned: an output is not a number"}
 	}
 	return advice.Decide(o, action)
+}
+
+// Outputs are what the network makes of given features, one number for each action.
+func (p *Policy) Outputs(features []float64) []float64 {
+	var x, spare buffer
+	copy(x[:], features)
+	return slices.Clone(p.Net.forward(&x, &spare))
 }
 
 // Act is the action for given features: those of Features, not normalised yet.

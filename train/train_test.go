@@ -1,0 +1,211 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"farmhand/policy/learned"
+	"farmhand/rl"
+	"farmhand/rl/tape"
+	"farmhand/sim/workload"
+)
+
+// small is a training of seconds: nothing worth having is learned in it.
+func small(t testing.TB, learner string) Config {
+	t.Helper()
+	s, err := workload.Find("burst-cron-150ms", workload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Horizon = 200
+	c := Default(s)
+	c.Learner, c.Rule = learner, "staffing:down=0"
+	c.Steps, c.Round, c.Envs, c.Episode, c.Seeds, c.Final = 600, 300, 2, 100, []uint64{1}, []uint64{1, 2}
+	c.Adjust = func(settings any) {
+		switch s := settings.(type) {
+		case *rl.DQNConfig:
+			s.LearningStarts, s.Hidden = 100, []int{16}
+		case *rl.PGConfig:
+			s.Rollout, s.Epochs, s.Hidden = 64, 2, []int{16}
+		}
+	}
+	return c
+}
+
+func trained(t *testing.T, c Config) (*Trainer, []byte) {
+	t.Helper()
+	tr, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	file, _, err := tr.Policy(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr, file
+}
+
+// Equal configurations give equal files, however many simulations run at once; another
+// seed gives another.
+func TestTrainingIsReproducible(t *testing.T) {
+	for _, learner := range Learners() {
+		c := small(t, learner)
+		_, a := trained(t, c)
+		c.Jobs = 1
+		_, b := trained(t, c)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: equal configurations gave different files", learner)
+		}
+		c.Seed++
+		if _, d := trained(t, c); bytes.Equal(a, d) {
+			t.Errorf("%s: another seed gave the same file", learner)
+		}
+	}
+}
+
+// The policy that runs a file chooses as the learner does, of which the file was made.
+func TestFileActsAsTheLearner(t *testing.T) {
+	for _, learner := range Learners() {
+		c := small(t, learner)
+		tr, _ := trained(t, c)
+		file, err := tr.write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := learned.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		farm, err := tr.farms[0].Another()
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, info := farm.Reset(9, nil)
+		for step := 0; step < 50; step++ {
+			if got, want := p.Act(obs, info.Mask), tr.learner.Act(obs, info.Mask); got != want {
+				t.Fatalf("%s: the file does %d, the learner %d", learner, got, want)
+			}
+			values, outputs := forward(tr.learner.Network(), obs), p.Outputs(obs)
+			for i := range values {
+				if math.Abs(values[i]-outputs[i]) > 1e-12*max(1, math.Abs(values[i])) {
+					t.Fatalf("%s: output %d is %g in the file, %g in the learner", learner, i, outputs[i], values[i])
+				}
+			}
+			action := r.IntN(len(info.Mask))
+			for !info.Mask[action] {
+				action = r.IntN(len(info.Mask))
+			}
+			obs, _, _, _, info = farm.Step(action)
+		}
+	}
+}
+
+// forward is the learner's own way through a network: on a tape.
+func forward(n rl.Network, obs []float64) []float64 {
+	t := tape.New()
+	in := make([]float64, len(obs))
+	for i, v := range obs {
+		in[i] = min(max((v-n.Normalise.Shift[i])*n.Normalise.Scale[i], -n.Normalise.Limit), n.Normalise.Limit)
+	}
+	x := t.Input(1, len(in), in)
+	for i, l := range n.Layers {
+		x = t.Add(t.MatMul(x, t.Input(l.In, l.Out, l.Weight)), t.Input(1, l.Out, l.Bias))
+		if i < len(n.Layers)-1 {
+			x = n.Activation.Apply(t, x)
+		}
+	}
+	return t.Value(x)
+}
+
+// Lateness above what is allowed makes it weigh more, and below, less.
+func TestLatenessFindsItsWeight(t *testing.T) {
+	c := small(t, "dqn")
+	tr, _ := trained(t, c)
+	curve := tr.Curve()
+	if len(curve) != 2 || curve[0].Steps < 300 || curve[1].Steps < 600 {
+		t.Fatalf("the curve is %v: want points at 300 and 600 steps", curve)
+	}
+	late := (1 - curve[0].OnTime) / (1 - tr.aim())
+	if moved := curve[1].Late - curve[0].Late; (late > 1) != (moved > 0) {
+		t.Errorf("%g times as many are late as may be; the weight went from %g to %g", late, curve[0].Late, curve[1].Late)
+	}
+}
+
+func TestGoal(t *testing.T) {
+	g := goal{onTime: 0.97, actions: 300}
+	good, cheap := Point{OnTime: 0.98, Workers: 7, Actions: 200}, Point{OnTime: 0.971, Workers: 6, Actions: 290}
+	late, busy := Point{OnTime: 0.969, Workers: 5, Actions: 100}, Point{OnTime: 0.99, Workers: 5, Actions: 600}
+	list := []Point{busy, late, good, cheap}
+	slices.SortFunc(list, g.compare)
+	for i, want := range []Point{cheap, good, late, busy} {
+		if list[i].OnTime != want.OnTime {
+			t.Errorf("place %d is for %+v: want %+v", i, list[i], want)
+		}
+	}
+}
+
+// Only the output that holds is biased.
+func TestCalmer(t *testing.T) {
+	c := small(t, "ppo")
+	tr, _ := trained(t, c)
+	file, err := tr.write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	biased, err := calmer(file, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := learned.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := learned.Load(biased)
+	if err != nil {
+		t.Fatal(err)
+	}
+	farm, err := tr.farms[0].Another()
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs, _ := farm.Reset(1, nil)
+	for i, x := range was.Outputs(obs) {
+		want := x
+		if i == learned.Hold {
+			want += 2
+		}
+		if got := is.Outputs(obs)[i]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("output %d is %g: want %g", i, got, want)
+		}
+	}
+}
+
+// What cannot be is refused, with its name and what would do.
+func TestBadConfiguration(t *testing.T) {
+	for want, spoil := range map[string]func(*Config){
+		"Steps is 0":        func(c *Config) { c.Steps = 0 },
+		"Churn is NaN":      func(c *Config) { c.Churn = math.NaN() },
+		"Late is 0":         func(c *Config) { c.Late = 0 },
+		"Episode is 1":      func(c *Config) { c.Episode = 1 },
+		"no learner":        func(c *Config) { c.Learner = "oracle" },
+		"Rule":              func(c *Config) { c.Rule = "magic" },
+		"no Scenario":       func(c *Config) { c.Scenario = nil },
+		"Seeds is 0":        func(c *Config) { c.Seeds = nil },
+		"LearningRate is 9": func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).LearningRate = 9 } },
+	} {
+		c := small(t, "dqn")
+		spoil(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v: want one with %q", err, want)
+		}
+	}
+}
