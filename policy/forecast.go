@@ -14,7 +14,7 @@ import (
 //	b = beta·(l − l before) + (1 − beta)·b                trend a bin
 //	s = gamma·(x − l) + (1 − gamma)·s                     season, one of period/bin
 //	v = 0.9·v + 0.1·(x − forecast)²                       variance of the errors
-//	λ = l + k·b + s(k) + z(quantile)·√v                   k bins ahead
+//	λ = l + k·b + s(k) + z(quantile)·√v                   k bins on from the last
 //
 // The rate to size for is the largest λ of now to L + I from now, when what is asked for
 // now works, and never below the one of rate.go: what nobody foresaw is reacted to.
@@ -30,7 +30,7 @@ import (
 // Defaults: alpha 0.3, beta 0.05 and gamma 0.3 are in the middle of what is usual, 90 %
 // covers most errors; no season, since nobody knows which.
 //
-// Memory: bin, when it ends; arrivals and covered, its counts so far; l, b, v; s0 and on,
+// Memory: bin, its number since 1970; arrivals and covered, its counts so far; l, b, v; s0 and on,
 // the season; the past wishes that are held.
 var forecast = Law{
 	Name: "forecast",
@@ -114,22 +114,38 @@ func (s seer) calendar(o *Observation) calendar {
 	return calendar{width, int(clip(math.Round(s.season/width), 0, seasonBins))}
 }
 
-// key is the name of the season's bin at a time, "" where there is no season.
-func (c calendar) key(at float64) string {
+// bin is the number of the bin at a time.
+func (c calendar) bin(at float64) float64 { return clip(math.Floor(at/c.width), 0, 1e15) }
+
+// key is the name of a bin in its season, "" where there is no season.
+func (c calendar) key(bin float64) string {
 	if c.bins == 0 {
 		return ""
 	}
-	return seasonKeys[int64(clip(at/c.width, 0, 1e15))%int64(c.bins)]
+	return seasonKeys[int64(clip(bin, 0, 1e15))%int64(c.bins)]
 }
 
 // learn adds what arrived in the last interval to the bin, and the bin, once it ends, to
 // the model.
 func (s seer) learn(o *Observation, m Memory, c calendar, at float64) {
-	if o.Last.Rate().Known() {
-		m["arrivals"] = clip(m["arrivals"]+o.Last.Arrivals, 0, 1e15)
-		m["covered"] = clip(m["covered"]+o.Last.Covered, 0, 1e9)
+	if !o.Last.Rate().Known() {
+		return
 	}
-	if !due(m, "bin", at, c.width) || !(m["covered"] > 0) {
+	bin := c.bin(at - o.Last.Covered/2)
+	if m["bin"] != bin {
+		s.update(m, c)
+		m["bin"] = bin
+	}
+	m["arrivals"] = clip(m["arrivals"]+o.Last.Arrivals, 0, 1e15)
+	m["covered"] = clip(m["covered"]+o.Last.Covered, 0, 1e9)
+	if c.bin(at) > bin {
+		s.update(m, c)
+	}
+}
+
+// update ends the bin.
+func (s seer) update(m Memory, c calendar) {
+	if !(m["covered"] > 0) {
 		return
 	}
 	x := clip(m["arrivals"]/m["covered"], 0, fastest)
@@ -139,7 +155,7 @@ func (s seer) learn(o *Observation, m Memory, c calendar, at float64) {
 		m["l"], m["b"], m["v"] = x, 0, x/c.width // the variance of a Poisson count
 		return
 	}
-	key := c.key(at - c.width/2)
+	key := c.key(m["bin"])
 	season, trend := 0.0, m["b"]
 	if key != "" {
 		season = m[key]
@@ -161,11 +177,11 @@ func (s seer) ahead(m Memory, c calendar, at, soon float64) float64 {
 	if !begun {
 		return 0
 	}
-	largest := 0.0
-	steps := min(math.Ceil(soon/c.width), seasonBins)
-	for k := 0.0; k <= steps; k++ {
-		x := level + k*m["b"]
-		if key := c.key(at + k*c.width); key != "" {
+	largest, now := 0.0, c.bin(at)
+	last := min(c.bin(at+soon), now+seasonBins)
+	for bin := now; bin <= last; bin++ {
+		x := level + (bin-now+1)*m["b"] // the level is that of the bin before
+		if key := c.key(bin); key != "" {
 			x += m[key]
 		}
 		largest = max(largest, x)

@@ -23,7 +23,7 @@ import (
 //	cost = Σ n·I + late·(late tasks)·S/((1 − target)·slots) + churn·L·|n − desired|
 //
 // in replica-seconds. A late task is worth as many services as tasks may be late: at a
-// target of 95 % twenty. The search goes up from the load while the cost falls.
+// target of 95 % twenty.
 //
 // Source: the controller of ADAPT (arXiv 2605.15788), which averages the measured lag
 // with 0.3, plans over one interval more than it, and weighs violations, count and
@@ -125,24 +125,24 @@ func (s planner) model(o *Observation, lambda, service, lag float64) fluid {
 	return f
 }
 
-// patienceOfSearch is how many counts in a row may be no better before the search ends.
-const patienceOfSearch = 4
+// tries is about how many counts the search looks at, at most.
+const tries = 64
 
-// best is the cheapest count, and what it costs. The search begins below the load, since
-// with fewer tasks pile up without end, and takes larger steps in large farms.
+// best is the cheapest count, and what it costs. The cost may have several valleys, so
+// it looks at all from the load, below which tasks pile up without end, to where the
+// queue is gone before it makes tasks late and practically no task waits; in large
+// farms at some.
 func (f *fluid) best() (n int, cost float64) {
-	at := clip(math.Floor(f.rate*f.service/f.slots), f.least, f.most)
-	step := max(1, math.Floor(at/100))
-	best, cost := at, f.cost(at)
-	for worse := 0; worse < patienceOfSearch && at < f.most; {
-		at = min(at+step, f.most)
+	load := f.rate * f.service / f.slots
+	from := clip(math.Floor(load), f.least, f.most)
+	backlog := f.queue*f.service/f.slots + max(0, load-f.ready)*(f.lag+f.interval) // replica-seconds, when new ones are ready
+	slack := clip(f.deadline-f.service, f.interval/20, f.interval/2)
+	to := clip(load+4*math.Sqrt(load)+4+backlog/slack, from, f.most)
+	step := max(1, math.Floor((to-from)/tries))
+	best, cost := from, f.cost(from)
+	for at := from + step; at <= to; at += step {
 		if c := f.cost(at); c < cost {
-			best, cost, worse = at, c, 0
-		} else {
-			worse++
-		}
-		if at >= 2*f.least+200 {
-			step = max(step, math.Floor(at/20))
+			best, cost = at, c
 		}
 	}
 	return count(best), cost

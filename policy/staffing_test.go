@@ -132,3 +132,28 @@ func BenchmarkVector(b *testing.B) {
 		v = o.AppendVector(v[:0])
 	}
 }
+
+// What is off by default.
+func TestStaffingTuned(t *testing.T) {
+	// Short 120/s, long 100/s: 20/55 more a second; ten times that by 2.75 s is 10/s.
+	growing := all(steady(100), func(o *Observation) { o.Short.Arrivals = 1200 })
+	session(t, "trend", "staffing:trend=10", []look{{0, 6, growing, 7, "of 130/s"}})
+	// 20 + 180·e^(−4/10) = 140.7, then 20 + 180·e^(−8/10).
+	session(t, "window", "staffing:window=10,down=0", []look{
+		{0, 11, steady(200), 11, "of 200/s"}, {4, 11, steady(20), 8, "of 141/s"}, {8, 8, steady(20), 6, "of 101/s"}, {12, 6, steady(200), 11, "of 200/s"},
+	})
+	session(t, "cooldown", "staffing:cooldown=30,down=0,drain=0", []look{
+		{0, 2, steady(200), 11, ""},
+		{10, 11, steady(20), 11, "the last change was too short ago"},
+		{26, 11, steady(200), 11, ""},
+		{30, 11, steady(20), 2, ""},
+		{32, 2, steady(200), 11, ""},
+	})
+	session(t, "band", "staffing:band=0.2,drain=0", []look{
+		{0, 10, steady(200), 10, "close enough"}, {2, 9, steady(200), 11, ""}, // 1/10 and 2/9
+	})
+	burst := all(steady(20), rise(200), queue(300))
+	session(t, "boost", "staffing:boost=0.5", []look{{0, 2, burst, 24, "16 to catch up with 300 waiting in 2.75 s; a burst: 24"}})
+	session(t, "boost, too late", "staffing:boost=0.5,hold=1", []look{{0, 2, burst, 16, ""}})
+	session(t, "boost, no burst", "staffing:boost=0.5", []look{{0, 2, steady(100), 6, ""}})
+}
