@@ -33,6 +33,7 @@ type config struct {
 	byHand     bool              // no dispatcher: the test starts its own
 	steered    bool              // no controller either: likewise
 	farm       map[string]string // annotations of the workers, instead of a count that the test sets
+	up         []string          // more flags of farmhand up
 }
 
 // farm is a platform with a dispatcher, a controller and workers, all of them
@@ -141,9 +142,9 @@ func (f *farm) stackFile() []byte {
 // up starts the platform, for the first time or again.
 func (f *farm) up() {
 	f.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "farmhand"), "up", "-d", "--deploy", "--state", f.state, "--stack", f.stack(),
+	cmd := exec.Command(filepath.Join(bin, "farmhand"), append([]string{"up", "-d", "--deploy", "--state", f.state, "--stack", f.stack(),
 		"--prebuilt", filepath.Join(bin, "functions"), "--listen", "127.0.0.1:0", "--metrics-listen", "none",
-		"--redis", cmp.Or(f.cfg.redis, "auto"), "--cold-start", "none")
+		"--redis", cmp.Or(f.cfg.redis, "auto"), "--cold-start", "none"}, f.cfg.up...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		f.t.Fatalf("farmhand up: %v\n%s", err, out)
 	}
