@@ -59,7 +59,14 @@ func TestStatusText(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	if strings.Contains(out.String(), "async") {
-		t.Errorf("asynchronous calls without a broker:\n%s", out.String())
+	if strings.Contains(out.String(), "async") || strings.Contains(out.String(), "as CE") {
+		t.Errorf("asynchronous calls without a broker, or CE:\n%s", out.String())
+	}
+	out.Reset()
+	status{Info: platform.Info{CE: true}, Async: &platform.AsyncCalls{AtOnce: 1}}.print(&out)
+	for _, want := range []string{"as CE       1 to 5 replicas", "async       0 calls wait, 0 run, at most 1 at once\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }

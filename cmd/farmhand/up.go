@@ -258,6 +258,9 @@ func printInfo(out io.Writer, info platform.Info) {
 		fmt.Fprintf(out, "nats        %s; cluster faas-cluster; its address with the token: %s\n", info.NATSAddr, filepath.Join(info.State, "nats.url"))
 	}
 	fmt.Fprintf(out, "cold start  %s (injected)\n", info.ColdStart)
+	if info.CE {
+		fmt.Fprintln(out, "as CE       1 to 5 replicas, never zero, random balancing, one asynchronous call at a time")
+	}
 }
 
 // running looks up the platform that runs on a state folder, "" being the usual
