@@ -101,6 +101,54 @@ func TestGAE(t *testing.T) {
 	}
 }
 
+// The first gradient of a policy is the one that the policy gradient theorem names,
+// and the value's that of the squared error; by the biases of the last layers:
+//
+//	−1/n Σ A·(1[a=j] − π_j) and c₁·2/n Σ (V − target)
+func TestPolicyGradient(t *testing.T) {
+	for name, cfg := range map[string]PGConfig{"reinforce": REINFORCE(), "ppo": PPO()} {
+		cfg.Hidden, cfg.Rollout, cfg.NormaliseAdvantage, cfg.MaxGradNorm = []int{8}, 50, false, 0
+		e := envtest.NewQueue()
+		l, err := NewPG(cfg, e.Spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		envs, err := env.NewVector(1, nil, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.collect(envs, cfg.Rollout, l.sample, &l.progress)
+		l.roll.advantages(cfg.Gamma, cfg.Lambda)
+		l.batch.fill(l.roll, l.roll.taken)
+		b, n := &l.batch, float64(len(l.roll.taken))
+		l.bind()
+		want := make([]float64, 4)
+		for i, p := range l.tape.Value(l.logProb(b.obs, b.mask)) {
+			row, j := i/3, i%3
+			d := -math.Exp(p)
+			if b.action[row] == j {
+				d++
+			}
+			want[j] -= b.advantage[row] * d / n
+		}
+		for i, v := range b.value {
+			want[3] += cfg.ValueCoef * 2 / n * (v - b.target[i])
+		}
+		if _, err := l.gradientStep(b); err != nil {
+			t.Fatal(err)
+		}
+		grad := *l.params
+		grad.Data = l.grad
+		got := append(append([]float64(nil), grad.Values(l.policy.Layers[1].B)...), grad.Values(l.value.Layers[1].B)...)
+		for j := range want {
+			if !near(got[j], want[j]) {
+				t.Errorf("%s: gradient %v: want %v", name, got, want)
+				break
+			}
+		}
+	}
+}
+
 func TestExplainedVariance(t *testing.T) {
 	r := newRollout(4, 1, newChain(false, 1).Spec())
 	r.taken = []int{0, 1, 2, 3}

@@ -86,20 +86,45 @@ func TestIdentity(t *testing.T) {
 	for _, k := range learners {
 		t.Run(k.name, func(t *testing.T) {
 			l, err := k.make(1, identity().Spec())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Learn(context.Background(), vector(t, 1, 4, identity), 6000); err != nil {
-				t.Fatal(err)
-			}
-			for a := range 4 {
-				obs := make([]float64, 4)
-				obs[a] = 1
-				if got := l.Act(obs, nil); got != a {
-					t.Errorf("action %d for %v: want %d", got, obs, a)
-				}
-			}
+			learnIdentity(t, l, err)
 		})
+	}
+}
+
+// So do they with settings that the others leave alone.
+func TestIdentityOtherwise(t *testing.T) {
+	spec := identity().Spec()
+	t.Run("ppo", func(t *testing.T) {
+		c := rl.PPO()
+		c.Hidden, c.Rollout, c.LearningRate, c.Activation, c.Normalise = []int{16}, 64, 3e-3, nn.Relu, rl.NormaliseNone
+		c.ClipValue, c.TargetKL, c.NormaliseAdvantage = 0.2, 0.02, false
+		l, err := rl.NewPG(c, spec)
+		learnIdentity(t, l, err)
+	})
+	t.Run("dqn", func(t *testing.T) {
+		c := rl.DefaultDQN()
+		c.Hidden, c.LearningRate, c.Activation, c.Normalise = []int{16}, 2e-3, nn.Tanh, rl.NormaliseBounds
+		c.Double, c.Huber, c.RewardScale, c.RewardClip, c.MaxGradNorm, c.Gamma = false, 0, 3, 1, 0, 0.5
+		c.Tau, c.TargetEvery, c.EpsilonSteps, c.EpsilonDecay, c.Buffer = 1, 50, 0, 0.98, 500
+		l, err := rl.NewDQN(c, spec)
+		learnIdentity(t, l, err)
+	})
+}
+
+func learnIdentity(t *testing.T, l rl.Learner, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Learn(context.Background(), vector(t, 1, 4, identity), 6000); err != nil {
+		t.Fatal(err)
+	}
+	for a := range 4 {
+		obs := make([]float64, 4)
+		obs[a] = 1
+		if got := l.Act(obs, nil); got != a {
+			t.Errorf("action %d for %v: want %d", got, obs, a)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type Learner interface {
 	Learn(ctx context.Context, envs *env.Vector, steps int) error
 	// Steps returns how many environment steps the learner has seen.
 	Steps() int
+	// SetLog has a function told how learning goes, from the next Learn on.
+	SetLog(Log)
 	// Act returns the action that the learner holds to be the best; mask nil
 	// allows all. It does not explore, and draws no random number.
 	Act(obs []float64, mask []bool) int
@@ -126,14 +128,12 @@ func annealed(rate float64, steps, end int) float64 {
 
 // base is what all learners have.
 type base struct {
-	// Log, if set, is told how learning goes.
-	Log Log
-
 	spec     *env.Spec
 	pcg      rand.PCG
 	rng      *rand.Rand // over pcg
 	progress progress
-	values   map[string]float64 // for Log
+	tell     Log                // nil: nobody
+	values   map[string]float64 // for tell
 	envs     *env.Vector        // of the last Learn
 	stopped  env.State          // where the environments of a loaded learner stand
 }
@@ -143,6 +143,9 @@ func newBase(spec *env.Spec, seed uint64) base {
 	b.pcg.Seed(seed, 0)
 	return b
 }
+
+// SetLog is of Learner.
+func (b *base) SetLog(f Log) { b.tell = f }
 
 // Steps is of Learner.
 func (b *base) Steps() int { return b.progress.steps }
@@ -165,15 +168,15 @@ func (b *base) begin(envs *env.Vector) (moved bool, err error) {
 	return moved, nil
 }
 
-// log tells Log the means over the last episodes, and more.
+// log tells the means over the last episodes, and more.
 func (b *base) log(more func(values map[string]float64)) {
-	if b.Log == nil {
+	if b.tell == nil {
 		return
 	}
 	clear(b.values)
 	b.progress.report(b.values)
 	more(b.values)
-	b.Log(b.progress.steps, b.values)
+	b.tell(b.progress.steps, b.values)
 }
 
 // state visits what all learners have.

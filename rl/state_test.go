@@ -204,7 +204,7 @@ func TestMaskedActionsGetNothing(t *testing.T) {
 	}
 }
 
-// What Log is told has the names of Stable-Baselines3, and makes sense.
+// What is told has the names of Stable-Baselines3, and makes sense.
 func TestLog(t *testing.T) {
 	rollout := []string{"rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/ep_waiting_mean", "rollout/ep_replica_slots_mean", "time/total_timesteps", "time/episodes"}
 	want := map[string][]string{
@@ -224,13 +224,12 @@ func TestLog(t *testing.T) {
 			}
 			calls, at = calls+1, steps
 		}
-		switch l := l.(type) {
+		l.SetLog(log)
+		switch l.(type) {
 		case *rl.PG:
-			l.Log, kind = log, "pg"
-		case *rl.DQN:
-			l.Log = log
+			kind = "pg"
 		case *rl.SARSA:
-			l.Log, kind = log, "sarsa"
+			kind = "sarsa"
 		}
 		if err := l.Learn(context.Background(), vector(t, 1, 4, queue), 6000); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func (t *Tape) product(a, b Var, ta, tb bool) Var {
 		back = backMatMulT
 	}
 	y, val := t.put(m, n, back, a, b)
-	gemm(ta, tb, m, n, k, t.val(a), t.val(b), false, val)
+	t.gemm.multiply(ta, tb, m, n, k, t.val(a), t.val(b), false, val)
 	return y
 }
 
@@ -77,7 +77,7 @@ func (t *Tape) Affine(x, w, b Var) Var {
 	for i := range m {
 		copy(val[i*n:(i+1)*n], row)
 	}
-	gemm(false, false, m, n, k, t.val(x), t.val(w), true, val)
+	t.gemm.multiply(false, false, m, n, k, t.val(x), t.val(w), true, val)
 	return y
 }
 

@@ -48,6 +48,7 @@ type Tape struct {
 	arena arena
 	grads []Var  // of nodes, during Grad
 	wants []bool // nodes that depend on what Grad differentiates by
+	gemm  gemm
 }
 
 // New returns an empty tape.

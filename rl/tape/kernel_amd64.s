@@ -1,0 +1,70 @@
+//go:build !noasm
+
+#include "textflag.h"
+
+// func kernel(k int, a *float64, rowStep, colStep int, b, c *float64, n int)
+//
+// c (4×8, rows n apart) += a (4×k) · b (k×8). Products and sums are rounded apart:
+// no fused instruction, so that the bits are those of plain code.
+TEXT ·kernel(SB), NOSPLIT, $0-56
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ rowStep+16(FP), R8
+	MOVQ colStep+24(FP), R9
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), DX
+	MOVQ n+48(FP), R10
+	SHLQ $3, R8
+	SHLQ $3, R9
+	SHLQ $3, R10
+	LEAQ (R8)(R8*2), R11
+	LEAQ (DX)(R10*1), R12
+	LEAQ (DX)(R10*2), R13
+	LEAQ (R13)(R10*1), BX
+	VMOVUPD (DX), Y0
+	VMOVUPD 32(DX), Y1
+	VMOVUPD (R12), Y2
+	VMOVUPD 32(R12), Y3
+	VMOVUPD (R13), Y4
+	VMOVUPD 32(R13), Y5
+	VMOVUPD (BX), Y6
+	VMOVUPD 32(BX), Y7
+
+loop:
+	VMOVUPD (DI), Y8
+	VMOVUPD 32(DI), Y9
+	VBROADCASTSD (SI), Y10
+	VBROADCASTSD (SI)(R8*1), Y11
+	VBROADCASTSD (SI)(R8*2), Y12
+	VBROADCASTSD (SI)(R11*1), Y13
+	VMULPD Y8, Y10, Y14
+	VMULPD Y9, Y10, Y15
+	VADDPD Y14, Y0, Y0
+	VADDPD Y15, Y1, Y1
+	VMULPD Y8, Y11, Y14
+	VMULPD Y9, Y11, Y15
+	VADDPD Y14, Y2, Y2
+	VADDPD Y15, Y3, Y3
+	VMULPD Y8, Y12, Y14
+	VMULPD Y9, Y12, Y15
+	VADDPD Y14, Y4, Y4
+	VADDPD Y15, Y5, Y5
+	VMULPD Y8, Y13, Y14
+	VMULPD Y9, Y13, Y15
+	VADDPD Y14, Y6, Y6
+	VADDPD Y15, Y7, Y7
+	ADDQ R9, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+
+	VMOVUPD Y0, (DX)
+	VMOVUPD Y1, 32(DX)
+	VMOVUPD Y2, (R12)
+	VMOVUPD Y3, 32(R12)
+	VMOVUPD Y4, (R13)
+	VMOVUPD Y5, 32(R13)
+	VMOVUPD Y6, (BX)
+	VMOVUPD Y7, 32(BX)
+	VZEROUPPER
+	RET
