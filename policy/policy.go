@@ -153,10 +153,13 @@ func (q *Param) valid() string {
 	case len(q.Choices) > 0:
 		return "one of " + strings.Join(q.Choices, ", ")
 	case q.Integer:
-		return fmt.Sprintf("a whole number from %g to %g", q.Min, q.Max)
+		return "a whole number from " + plain(q.Min) + " to " + plain(q.Max)
 	}
-	return fmt.Sprintf("a number from %g to %g", q.Min, q.Max)
+	return "a number from " + plain(q.Min) + " to " + plain(q.Max)
 }
+
+// plain writes a number without an exponent.
+func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // text writes a value so that parse reads it.
 func (q *Param) text(v float64) string {
@@ -190,7 +193,7 @@ func (l *Law) usage() string {
 			items = append(items, q.Name+"="+strings.Join(q.Choices, "|"))
 			continue
 		}
-		items = append(items, fmt.Sprintf("%s=%g…%g", q.Name, q.Min, q.Max))
+		items = append(items, q.Name+"="+plain(q.Min)+"…"+plain(q.Max))
 	}
 	return strings.Join(items, ", ")
 }
