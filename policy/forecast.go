@@ -12,7 +12,7 @@ import (
 //	x = arrivals a second in a bin                        every bin seconds
 //	l = alpha·(x − s) + (1 − alpha)·(l + b)               level
 //	b = beta·(l − l before) + (1 − beta)·b                trend a bin
-//	s = gamma·(x − l) + (1 − gamma)·s                     season, one of period/bin
+//	s = gamma·(x − l) + (1 − gamma)·s                     season, one of season/bin
 //	v = 0.9·v + 0.1·(x − forecast)²                       variance of the errors
 //	λ = l + k·b + s(k) + z(quantile)·√v                   k bins on from the last
 //
@@ -30,8 +30,8 @@ import (
 // Defaults: alpha 0.3, beta 0.05 and gamma 0.3 are in the middle of what is usual, 90 %
 // covers most errors; no season, since nobody knows which.
 //
-// Memory: bin, its number since 1970; arrivals and covered, its counts so far; l, b, v; s0 and on,
-// the season; the past wishes that are held.
+// Memory: bin, its number since 1970; arrivals and covered, its counts so far; l, b, v;
+// s0 and on, the season; the past wishes that are held.
 var forecast = Law{
 	Name: "forecast",
 	Doc:  "staffing for a quantile of the arrival rate that Holt and Winters forecast",

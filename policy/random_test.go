@@ -16,7 +16,7 @@ import (
 func TestLawsBearAnything(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	policies := specs(t)
-	for range 1500 {
+	for range 600 {
 		o := wildObservation(r)
 		before := bits(reflect.ValueOf(*o))
 		for _, p := range policies {
