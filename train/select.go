@@ -206,7 +206,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		l.Log = cfg.Log
+		l.SetLog(cfg.Log)
 		return l, b, nil
 	case "ppo", "reinforce":
 		c := rl.PPO()
@@ -222,7 +222,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		l.Log = cfg.Log
+		l.SetLog(cfg.Log)
 		return l, b, nil
 	}
 	return nil, nil, fmt.Errorf("train: %q is no learner: want one of %v", cfg.Learner, Learners())
