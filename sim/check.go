@@ -34,7 +34,7 @@ func (c *Config) check() error {
 		{"Platform.Overhead", p.Overhead, p.Overhead >= 0, "seconds a task, from 0"},
 		{"Platform.Crashes", p.Crashes, p.Crashes >= 0, "crashes per second of a replica, from 0"},
 	} {
-		if !x.ok || math.IsInf(x.value, 0) {
+		if !x.ok || x.value > longest {
 			return fmt.Errorf("sim: %s: %g is not valid: want %s", x.name, x.value, x.want)
 		}
 	}
@@ -83,17 +83,22 @@ func (c *Config) check() error {
 
 // Bounds of what is simulated.
 const (
-	mostSlots    = 1000
-	mostReplicas = 10_000
+	mostSlots     = 1000
+	mostReplicas  = 10_000
+	mostIntervals = 10_000_000
+	longest       = 1e9 // seconds, thirty years: nanoseconds are counted in 63 bits
 )
 
 // work is what a run's tasks ask for.
 type work struct{ total, longest float64 }
 
 // checkTasks says what of the tasks cannot be, and sums up the rest.
-func checkTasks(t *workload.Tasks) (w work, err error) {
-	if !(t.Horizon > 0) || math.IsInf(t.Horizon, 1) {
+func checkTasks(t *workload.Tasks, interval float64) (w work, err error) {
+	if !(t.Horizon > 0 && t.Horizon <= longest) {
 		return w, fmt.Errorf("sim: Tasks.Horizon: %g is not valid: want seconds, above 0", t.Horizon)
+	}
+	if t.Horizon/interval > mostIntervals {
+		return w, fmt.Errorf("sim: Farm.Interval: %g is not valid: want at least %g, of which the horizon of %g s has ten million", interval, t.Horizon/mostIntervals, t.Horizon)
 	}
 	n := len(t.At)
 	if n > maxIndex {
@@ -122,7 +127,7 @@ func checkTasks(t *workload.Tasks) (w work, err error) {
 		w.longest = max(w.longest, x)
 	}
 	for i, d := range t.Deadline {
-		if !(d >= 0 && d <= math.MaxFloat64) {
+		if !(d >= 0 && d <= longest) {
 			return w, fmt.Errorf("sim: Tasks.Deadline[%d]: %g is not valid: want seconds, or 0 for none", i, d)
 		}
 	}

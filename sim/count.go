@@ -4,84 +4,83 @@ import "math"
 
 // counts are what a run has come to so far.
 type counts struct {
-	Done, Dead, Delayed, Lost, Busy        int
-	timed, late                            int // tasks that ended and had a due
-	Actions, Starts, Flaps, Crashes        int
-	saturated                              bool
-	wait, service, busy, maxSojourn        float64 // sums over the finished; slot-seconds of ended attempts
-	sojourns                               quantiles
-	inSystem, paid, peak                   int
-	systemArea, paidArea, systemAt, paidAt float64
-	perInterval                            float64
-	intervals                              []tallied
+	done, dead, delayed int // tasks
+	timed, late         int // tasks that ended and had a due; of them the late ones
+	lost, busy          int // attempts; answers of busy replicas
+	actions, starts     int
+	flaps, crashes      int
+
+	wait, service, maxSojourn float64 // of the done: sums, and the longest
+	sojourns                  quantiles
+	worked                    float64 // slot-seconds of the attempts that ended
+	inSystem                  area    // tasks that arrived and have not ended
+	paid                      area    // replicas
+	peak                      int     // of paid
+
+	intervals   []tallied
+	perInterval float64 // 1/s
 }
 
 // tallied are the tasks decided in an interval.
 type tallied struct{ decided, late int32 }
 
-func (c *counts) reset(s *Sim, w work) {
-	*c = counts{sojourns: c.sojourns, intervals: c.intervals, perInterval: 1 / s.farm.Interval}
+func (c *counts) reset(horizon, interval float64) {
+	*c = counts{sojourns: c.sojourns, intervals: c.intervals, perInterval: 1 / interval}
 	c.sojourns.reset()
-	c.intervals = zeroed(c.intervals, int(math.Ceil(s.horizon*c.perInterval-1e-9)))
-	most := s.farm.Max
-	if p := s.platform.Cap; p > 0 && (most == 0 || p < most) {
-		most = p
-	}
-	offered := w.total + float64(len(s.at))*s.overhead
-	c.saturated = most > 0 && offered > s.horizon*float64(most*s.slots)
-}
-
-// system counts tasks that enter or leave the system, and keeps the area under
-// that count.
-func (c *counts) system(now float64, n int) {
-	c.systemArea += float64(c.inSystem) * (now - c.systemAt)
-	c.inSystem += n
-	c.systemAt = now
+	c.intervals = zeroed(c.intervals, int(math.Ceil(horizon*c.perInterval-1e-9)))
 }
 
 // pay counts replicas that are paid for from now on, or no more.
 func (c *counts) pay(now float64, n int) {
-	c.paidArea += float64(c.paid) * (now - c.paidAt)
-	c.paid += n
-	c.paidAt = now
-	c.peak = max(c.peak, c.paid)
+	c.paid.add(now, n)
+	c.peak = max(c.peak, c.paid.n)
 }
 
 // decide counts a task that ended at an instant and had a due. It was decided then,
 // or when its due passed, if that was before.
 func (c *counts) decide(due, now float64, late bool) {
 	c.timed++
-	c.tally(min(due, now), late)
-	if late {
-		c.late++
-	}
-}
-
-func (c *counts) tally(at float64, late bool) {
-	i := &c.intervals[min(int(at*c.perInterval), len(c.intervals)-1)]
+	i := &c.intervals[min(int(min(due, now)*c.perInterval), len(c.intervals)-1)]
 	i.decided++
 	if late {
+		c.late++
 		i.late++
 	}
 }
 
+// quantile is the sojourn that a share of the done did not exceed.
 func (c *counts) quantile(share float64) float64 { return min(c.sojourns.at(share), c.maxSojourn) }
 
-// quantiles are the counts of durations in bins of one width per octave: each
-// octave between 1 µs and 12 days is cut into 128 bins, so that a duration is known
-// to 0.8 %, and a quantile, interpolated in its bin, much better.
+// area is a number that changes in time, and the area under it.
+type area struct {
+	n   int
+	sum float64 // until at
+	at  float64
+}
+
+func (a *area) add(now float64, n int) {
+	a.sum = a.until(now)
+	a.n += n
+	a.at = now
+}
+
+// until is the area from the beginning to now.
+func (a *area) until(now float64) float64 { return a.sum + float64(a.n)*(now-a.at) }
+
+// quantiles count durations in bins, 128 for each doubling between 1 µs and 12 days.
+// A bin is 0.8 % wide at most; inside one, durations are taken to be spread evenly.
 type quantiles struct {
 	n    int
 	bins []uint32
 }
 
+// The leading bits of a number, its exponent and the first bits of its fraction,
+// are its bin.
 const (
-	octaveBits  = 7
-	binShift    = 52 - octaveBits
-	shortestExp = -20
-	octaves     = 40
-	firstBin    = (1023 + shortestExp) << octaveBits
-	lastBin     = octaves << octaveBits
+	fraction = 7
+	binShift = 52 - fraction
+	firstBin = (1023 - 20) << fraction // of 2^-20 s
+	lastBin  = 40 << fraction          // of 2^20 s, less firstBin
 )
 
 func (q *quantiles) reset() {
@@ -95,26 +94,21 @@ func (q *quantiles) add(x float64) {
 	q.bins[min(max(0, bin), lastBin)]++
 }
 
-// at is the duration that a share of all does not exceed.
 func (q *quantiles) at(share float64) float64 {
-	if q.n == 0 {
-		return 0
-	}
-	rank := share * float64(q.n)
-	seen := 0.0
+	rank, seen := share*float64(q.n), 0.0
 	for bin, n := range q.bins {
 		if n == 0 {
 			continue
 		}
 		if seen += float64(n); seen >= rank {
-			lo, hi := border(bin), border(bin+1)
+			lo, hi := binBegins(bin), binBegins(bin+1)
 			return hi - (hi-lo)*(seen-rank)/float64(n)
 		}
 	}
-	return border(lastBin)
+	return 0
 }
 
-func border(bin int) float64 {
+func binBegins(bin int) float64 {
 	if bin == 0 {
 		return 0
 	}

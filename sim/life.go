@@ -6,8 +6,8 @@ import "farmhand/sim/workload"
 
 // start begins the next replica. The k-th of a run takes the k-th time drawn.
 func (s *Sim) start() {
-	i := s.fleet.add(int32(s.count.Starts))
-	s.count.Starts++
+	i := s.fleet.add(int32(s.count.starts))
+	s.count.starts++
 	s.fleet.list[i].seq = s.agenda.plan(s.now+draw(s.platform.Startup, s.draw.startup), replicaReady|uint32(i))
 }
 
@@ -44,7 +44,7 @@ func (s *Sim) see() {
 // crash ends a replica with all it does. Unless it was leaving anyway it starts
 // again.
 func (s *Sim) crash(i int32) {
-	s.count.Crashes++
+	s.count.crashes++
 	r := &s.fleet.list[i]
 	r.crash = 0
 	gone := r.phase != ready

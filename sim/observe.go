@@ -50,7 +50,7 @@ func (s *Sim) heartbeat() {
 	sec := &g.seconds[0]
 	now := instant(at)
 	sec.Unix, sec.At = now.Unix(), now
-	sec.Counts = ledger.Counts{Submitted: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: s.count.Delayed, Done: s.count.Done, Dead: s.count.Dead}
+	sec.Counts = ledger.Counts{Submitted: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: s.count.delayed, Done: s.count.done, Dead: s.count.dead}
 	sec.Timed, sec.Late = s.count.timed, s.count.late
 	g.counter.Drain(&sec.Tally)
 	g.series.Add(&signal.Reading{Now: now, Seconds: g.seconds[:]})
@@ -90,7 +90,7 @@ func (s *Sim) wanted() int {
 func (s *Sim) gauges() ledger.Gauges {
 	w, l := s.lookAtLine(), s.lookAtLeases()
 	g := ledger.Gauges{Live: s.live, OldestWait: duration(s.now - w.oldest), Overdue: w.overdue, RunningOverdue: l.overdue, RunningAge: duration(l.age)}
-	g.Waiting, g.Leased, g.Delayed = s.line.n, s.live, s.count.Delayed
+	g.Waiting, g.Leased, g.Delayed = s.line.n, s.live, s.count.delayed
 	if g.Dated = w.due < math.Inf(1); g.Dated {
 		g.NextDue = duration(w.due - s.now)
 	}

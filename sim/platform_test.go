@@ -268,12 +268,12 @@ func TestCrashesLoseNothing(t *testing.T) {
 
 // The k-th start-up takes as long under each policy, crashes or not.
 func TestStartupsAreDrawnInTheirOrder(t *testing.T) {
-	drawn := func(crashes float64, counts ...int) []float64 {
+	drawn := func(crashes float64, counts ...int) map[int]float64 {
 		sc, tasks := byHand(1, 200)
-		l := &logged{Law: lognormal{3, 1}}
+		l := &logged{Law: lognormal{3, 1}, drawn: map[int]float64{}}
 		sc.Platform = workload.Platform{Startup: l, Crashes: crashes, Call: uniform{0, 0.5}}
 		s := begin(t, sc, tasks, 7)
-		l.only = s.draw.startup
+		l.of = s
 		for k := 0; ; k++ {
 			s.Scale(counts[k%len(counts)])
 			if !s.Advance() {
@@ -286,24 +286,24 @@ func TestStartupsAreDrawnInTheirOrder(t *testing.T) {
 	if n < 20 {
 		t.Fatalf("%d start-ups", n)
 	}
-	for k := range n {
-		if a[k] != b[k] || a[k] != c[k] {
+	for k := 1; k <= n; k++ {
+		if a[k] == 0 || a[k] != b[k] || a[k] != c[k] {
 			t.Fatalf("start-up %d took %g s, %g s, %g s", k, a[k], b[k], c[k])
 		}
 	}
 }
 
-// logged notes what was drawn from one source.
+// logged notes what was drawn for the k-th start.
 type logged struct {
 	workload.Law
-	only  *rand.Rand
-	drawn []float64
+	of    *Sim
+	drawn map[int]float64
 }
 
 func (l *logged) Draw(r *rand.Rand) float64 {
 	x := l.Law.Draw(r)
-	if r == l.only {
-		l.drawn = append(l.drawn, x)
+	if r == l.of.draw.startup {
+		l.drawn[l.of.count.starts] = x
 	}
 	return x
 }

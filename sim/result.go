@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 
 	"farmhand/policy"
 )
@@ -64,22 +65,34 @@ type Totals struct {
 func (s *Sim) Totals() Totals {
 	c := &s.count
 	overdue := s.overdue()
-	return Totals{At: s.now, Tasks: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: c.Delayed, Done: c.Done, Dead: c.Dead,
-		Decided: c.timed + overdue, Late: c.late + overdue, WorkerSeconds: c.paidArea + float64(c.paid)*(s.now-c.paidAt), Workers: c.paid,
-		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps}
+	return Totals{
+		At: s.now, Tasks: s.arrived, Waiting: s.line.n, Leased: s.live + s.coming, Delayed: c.delayed, Done: c.done, Dead: c.dead,
+		Decided: c.timed + overdue, Late: c.late + overdue, WorkerSeconds: c.paid.until(s.now), Workers: c.paid.n,
+		Actions: c.actions, Starts: c.starts, Flaps: c.flaps,
+	}
 }
 
 // overdue is the number of unfinished tasks that are past their due.
 func (s *Sim) overdue() int {
 	n := s.lookAtLine().overdue + s.lookAtLeases().overdue
-	if s.count.Delayed > 0 {
-		s.agenda.all(func(e event) {
-			if e.id&^maxIndex == delayEnds && s.due(int32(e.id&maxIndex)) < s.now {
-				n++
-			}
-		})
-	}
+	s.eachDelayed(func(task int32) {
+		if s.due(task) < s.now {
+			n++
+		}
+	})
 	return n
+}
+
+// eachDelayed calls fn with the tasks that wait for their next attempt.
+func (s *Sim) eachDelayed(fn func(task int32)) {
+	if s.count.delayed == 0 {
+		return
+	}
+	s.agenda.all(func(e event) {
+		if e.id&^maxIndex == delayEnds {
+			fn(int32(e.id & maxIndex))
+		}
+	})
 }
 
 // unfinished calls fn with the tasks that have arrived and not ended.
@@ -90,45 +103,39 @@ func (s *Sim) unfinished(fn func(task int32)) {
 			fn(t)
 		}
 	}
-	s.agenda.all(func(e event) {
-		if e.id&^maxIndex == delayEnds {
-			fn(int32(e.id & maxIndex))
-		}
-	})
+	s.eachDelayed(fn)
 }
 
 // Result is what the run came to, as if it ended now: what is unfinished, and has a
 // due, is late.
 func (s *Sim) Result() Result {
-	c := counts(s.count)
-	c.system(s.now, 0)
-	c.pay(s.now, 0)
-	c.intervals = append([]tallied(nil), c.intervals...)
-	for i := range s.leases {
-		if l := &s.leases[i]; l.task != none && l.replica != none {
-			c.busy += s.now - l.began
-		}
-	}
+	c := s.count
+	c.intervals = slices.Clone(c.intervals)
 	s.unfinished(func(task int32) {
 		if due := s.due(task); due < math.Inf(1) {
 			c.decide(due, s.now, true)
 		}
 	})
-	r := Result{
-		Horizon: s.now, Tasks: s.arrived, Decided: c.timed, Late: c.late, Done: c.Done, Dead: c.Dead, Unfinished: s.arrived - c.Done - c.Dead,
-		P50: c.quantile(0.50), P95: c.quantile(0.95), P99: c.quantile(0.99), MaxSojourn: c.maxSojourn,
-		WorkerSeconds: c.paidArea, PeakWorkers: c.peak,
-		Actions: c.Actions, Starts: c.Starts, Flaps: c.Flaps, Crashes: c.Crashes, Lost: c.Lost, Busy: c.Busy,
-		Saturated: c.saturated, Events: s.arrived + c.Done,
+	for i := range s.leases {
+		if l := &s.leases[i]; l.replica != none && l.task != none {
+			c.worked += s.now - l.began
+		}
 	}
-	if c.Done > 0 {
-		r.Wait, r.Service = c.wait/float64(c.Done), c.service/float64(c.Done)
+	r := Result{
+		Horizon: s.now, Tasks: s.arrived, Decided: c.timed, Late: c.late, Done: c.done, Dead: c.dead, Unfinished: c.inSystem.n,
+		P50: c.quantile(0.50), P95: c.quantile(0.95), P99: c.quantile(0.99), MaxSojourn: c.maxSojourn,
+		WorkerSeconds: c.paid.until(s.now), PeakWorkers: c.peak,
+		Actions: c.actions, Starts: c.starts, Flaps: c.flaps, Crashes: c.crashes, Lost: c.lost, Busy: c.busy,
+		Saturated: s.saturated(), Events: s.arrived + c.done,
+	}
+	if c.done > 0 {
+		r.Wait, r.Service = c.wait/float64(c.done), c.service/float64(c.done)
 	}
 	if s.now > 0 {
-		r.MeanWorkers, r.Mean = c.paidArea/s.now, c.systemArea/s.now
+		r.MeanWorkers, r.Mean = r.WorkerSeconds/s.now, c.inSystem.until(s.now)/s.now
 	}
-	if c.paidArea > 0 {
-		r.BusyFraction = c.busy / (c.paidArea * float64(s.slots))
+	if r.WorkerSeconds > 0 {
+		r.BusyFraction = c.worked / (r.WorkerSeconds * float64(s.slots))
 	}
 	for _, i := range c.intervals {
 		if i.decided > 0 {
@@ -139,4 +146,14 @@ func (s *Sim) Result() Result {
 		}
 	}
 	return r
+}
+
+// saturated reports whether the work that is offered in the whole run is more than
+// as many replicas as there may be can do.
+func (s *Sim) saturated() bool {
+	most := s.farm.Max
+	if p := s.platform.Cap; p > 0 && (most == 0 || p < most) {
+		most = p
+	}
+	return most > 0 && s.work.total+float64(len(s.at))*s.overhead > s.horizon*float64(most*s.slots)
 }

@@ -103,11 +103,11 @@ func (s *Sim) callTakes() {
 	c := &s.scale
 	before := c.desired
 	c.calling, c.lowering, c.desired = false, false, c.callTo
-	s.count.Actions++
+	s.count.actions++
 	s.signal.series.Scaled(instant(c.callFrom), before, c.desired)
 	if c.desired > before {
 		if c.wentDown && c.callFrom-c.downAt <= 2*s.lag() {
-			s.count.Flaps++
+			s.count.flaps++
 		}
 		for range c.desired - before {
 			s.start()

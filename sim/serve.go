@@ -36,7 +36,7 @@ func (s *Sim) arrive() {
 	if s.arrived < len(s.at) {
 		s.arrival = s.at[s.arrived]
 	}
-	s.count.system(s.now, 1)
+	s.count.inSystem.add(s.now, 1)
 	if s.line.n == 0 && s.live < s.room() {
 		s.line.head++ // of those that wait the first, and at once served
 		s.hand(task)
@@ -90,7 +90,7 @@ func (s *Sim) offer(i int32) {
 // result, when it has come.
 func (s *Sim) endAttempt(i int32) {
 	l := &s.leases[i]
-	s.count.busy += l.took
+	s.count.worked += l.took
 	s.leave(l.replica)
 	l.replica = none
 	switch {
@@ -113,7 +113,7 @@ func (s *Sim) accept(i int32) {
 	task := l.task
 	wait, sojourn := l.began-s.at[task], s.now-s.at[task]
 	s.signal.counter.Done(wait, l.took, sojourn)
-	s.count.Done++
+	s.count.done++
 	s.count.sojourns.add(sojourn)
 	s.count.wait += wait
 	s.count.service += l.took
@@ -121,7 +121,7 @@ func (s *Sim) accept(i int32) {
 	if due := s.due(task); due < math.Inf(1) {
 		s.count.decide(due, s.now, s.now > due)
 	}
-	s.count.system(s.now, -1)
+	s.count.inSystem.add(s.now, -1)
 	s.release(i)
 }
 
@@ -163,10 +163,10 @@ func (s *Sim) fail(i int32) {
 func (s *Sim) lose(i int32) {
 	l := &s.leases[i]
 	task := l.task
-	s.count.busy += s.now - l.began
+	s.count.worked += s.now - l.began
 	s.release(i)
 	s.signal.counter.Lost++
-	s.count.Lost++
+	s.count.lost++
 	s.losses[task]++
 	if s.losses[task] > skeleton.LostBudget {
 		s.die(task)
@@ -176,23 +176,23 @@ func (s *Sim) lose(i int32) {
 }
 
 func (s *Sim) delay(task int32, n int) {
-	s.count.Delayed++
+	s.count.delayed++
 	pause := skeleton.Backoff(n, s.draw.uniform).Seconds()
 	s.agenda.plan(s.now+pause, delayEnds|uint32(task))
 }
 
 func (s *Sim) die(task int32) {
-	s.count.Dead++
+	s.count.dead++
 	if due := s.due(task); due < math.Inf(1) {
 		s.count.decide(due, s.now, true)
 	}
-	s.count.system(s.now, -1)
+	s.count.inSystem.add(s.now, -1)
 }
 
 // park keeps a lease that met busy replicas, or none, until its next offer. The
 // pauses grow where nobody is there at all, as those of a dispatcher.
 func (s *Sim) park(i int32) {
-	s.count.Busy++
+	s.count.busy++
 	s.signal.counter.Busy++
 	if len(s.fleet.ready) == 0 {
 		s.nobody++

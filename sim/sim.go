@@ -40,6 +40,7 @@ type Sim struct {
 
 	// The tasks. Task i is due after deadline[i], or else after patience.
 	at, service, deadline []float64
+	work                  work
 	patience              float64 // +Inf: no due
 	overhead, timeout     float64
 	faulty                bool // attempts may fail, so that tries and losses are counted
@@ -88,12 +89,12 @@ func (s *Sim) reset(cfg Config, ordered bool) error {
 	if t == nil {
 		t = cfg.Scenario.Draw(cfg.Seed)
 	}
-	work, err := checkTasks(t)
+	work, err := checkTasks(t, cfg.Scenario.Farm.Interval)
 	if err != nil {
 		return err
 	}
 	f, p := cfg.Scenario.Farm, cfg.Scenario.Platform
-	s.farm, s.platform, s.horizon = f, p, t.Horizon
+	s.farm, s.platform, s.horizon, s.work = f, p, t.Horizon, work
 	s.settings = settings(f)
 	s.slots = s.settings.Slots
 	s.farm.Attempts = orElse(f.Attempts, skeleton.DefaultAttempts)
@@ -115,7 +116,7 @@ func (s *Sim) reset(cfg Config, ordered bool) error {
 	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
 	s.leases, s.spare, s.live, s.coming, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, 0, s.parked[:0], 0
 	s.draw.reset(cfg.Seed)
-	s.count.reset(s, work)
+	s.count.reset(s.horizon, f.Interval)
 	s.signal.reset(s)
 	s.scale = scaling{desired: f.Start}
 	s.fleet.reset(s.slots, p.Balance)
@@ -184,7 +185,7 @@ func (s *Sim) happen(e event) {
 	case resultComes:
 		s.accept(i)
 	case delayEnds:
-		s.count.Delayed--
+		s.count.delayed--
 		s.put(i, true)
 		s.take()
 		s.wake()

@@ -132,6 +132,9 @@ func TestBadInput(t *testing.T) {
 	for want, spoil := range map[string]func(*workload.Scenario, *workload.Tasks){
 		"Farm.Interval: 0 ":         func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Interval = 0 },
 		"Farm.Interval: NaN ":       func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Interval = nan },
+		"Farm.Interval: 1e-09 ":     func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Interval = 1e-9 },
+		"Farm.Deadline: 1e+10 ":     func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Deadline = 1e10 },
+		"Tasks.Horizon: +Inf ":      func(_ *workload.Scenario, t *workload.Tasks) { t.Horizon = inf },
 		"Farm.Interval: +Inf ":      func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Interval = inf },
 		"Farm.Deadline: -1 ":        func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.Deadline = -1 },
 		"Farm.DeadlineFactor: -2 ":  func(s *workload.Scenario, _ *workload.Tasks) { s.Farm.DeadlineFactor = -2 },

@@ -15,8 +15,8 @@ func (s *Sim) sound() error {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	// Every task that arrived has ended, or is in one place.
-	if s.arrived != s.line.n+s.live+s.coming+s.count.Delayed+s.count.Done+s.count.Dead {
-		wrong("%d arrived, %d wait, %d are leased, %d delayed, %d done, %d dead", s.arrived, s.line.n, s.live+s.coming, s.count.Delayed, s.count.Done, s.count.Dead)
+	if s.arrived != s.line.n+s.live+s.coming+s.count.delayed+s.count.done+s.count.dead {
+		wrong("%d arrived, %d wait, %d are leased, %d delayed, %d done, %d dead", s.arrived, s.line.n, s.live+s.coming, s.count.delayed, s.count.done, s.count.dead)
 	}
 	seen := map[int32]bool{}
 	s.unfinished(func(task int32) {
@@ -25,8 +25,8 @@ func (s *Sim) sound() error {
 		}
 		seen[task] = true
 	})
-	if len(seen) != s.count.inSystem || len(seen) != s.arrived-s.count.Done-s.count.Dead {
-		wrong("%d tasks are in the system, %d were counted", len(seen), s.count.inSystem)
+	if len(seen) != s.count.inSystem.n || len(seen) != s.arrived-s.count.done-s.count.dead {
+		wrong("%d tasks are in the system, %d were counted", len(seen), s.count.inSystem.n)
 	}
 	if q := s.line.queue; q != nil {
 		if err := q.Check(); err != nil || q.Len() != s.line.n {
@@ -49,7 +49,7 @@ func (s *Sim) sound() error {
 	if live != s.live+s.coming || len(s.spare)+live != len(s.leases) {
 		wrong("%d leases are in use, %d were counted", live, s.live+s.coming)
 	}
-	if s.live < s.room() && s.line.n > 0 && s.count.Busy == 0 { // else the window recovers, which is seen once a second
+	if s.live < s.room() && s.line.n > 0 && s.count.busy == 0 { // else the window recovers, which is seen once a second
 		wrong("%d tasks wait, though %d leases live and there is room for %d", s.line.n, s.live, s.room())
 	}
 	f := &s.fleet
@@ -78,8 +78,8 @@ func (s *Sim) sound() error {
 	if asked := max(0, s.scale.callTo-s.scale.desired); s.scale.calling {
 		paid += asked
 	}
-	if up != len(f.ready) || begun != f.starting || paid != s.count.paid || up+begun != s.scale.desired {
-		wrong("%d are ready and %d starting of %d, %d are paid, not %d", up, begun, s.scale.desired, s.count.paid, paid)
+	if up != len(f.ready) || begun != f.starting || paid != s.count.paid.n || up+begun != s.scale.desired {
+		wrong("%d are ready and %d starting of %d, %d are paid, not %d", up, begun, s.scale.desired, s.count.paid.n, paid)
 	}
 	for i := 1; i < len(s.agenda.list) && !s.agenda.hole; i++ {
 		if s.agenda.list[i].before(&s.agenda.list[(i-1)/2]) {
