@@ -72,16 +72,16 @@ func TestKEDA(t *testing.T) {
 func TestKPA(t *testing.T) {
 	// Mean concurrency over a minute by 0.7: ⌈3.5/0.7⌉ = 5.
 	session(t, "mean", "kpa", []look{
-		{0, 1, there(0, 3), 5, "3 tasks in 60 s, 3 in 6 s, at 0.7 a replica; it panics"}, // ⌈3/0.7⌉ = 5 ≥ 2·1
-		{2, 5, there(1, 3), 5, "3.5 tasks in 60 s"},
-		{4, 5, there(0, 3), 5, "3.33 tasks in 60 s"},
+		{0, 1, there(0, 3), 5, "3 tasks over 60 s, 3 over 6 s, at 0.7 a replica; it panics"}, // ⌈3/0.7⌉ = 5 ≥ 2·1
+		{2, 5, there(1, 3), 5, "3.5 tasks over 60 s"},
+		{4, 5, there(0, 3), 5, "3.33 tasks over 60 s"},
 	})
 	// (4 + 4 + 20)/3 = 9.33 in both windows: ⌈13.3⌉ = 14 ≥ 2·6. Then calm until the minute
 	// is over: the last panic is at 6 s, when (4 + 20 + 4)/3 are needed of 14 ready.
 	session(t, "panic", "kpa", []look{
 		{0, 6, there(0, 4), 6, ""}, // begins in panic at 6: a restart drops nothing
 		{2, 6, there(0, 4), 6, ""},
-		{4, 6, there(14, 6), 14, "9.33 in 6 s"},
+		{4, 6, there(14, 6), 14, "9.33 over 6 s"},
 		{6, 14, there(0, 4), 14, "it panics"},
 		{8, 14, there(0, 4), 14, ""},
 		{64, 14, there(0, 4), 14, "it panics"}, // 4 + 60 is not before 64

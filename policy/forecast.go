@@ -87,8 +87,11 @@ func (s seer) Decide(o *Observation, m Memory) Decision {
 	}
 	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
 	c := s.calendar(o)
-	s.learn(o, m, c, at)
+	s.learn(o, m, c, at, lambda)
 	ahead := s.ahead(m, c, at, soon)
+	if lambda == 0 && ahead*soon < 0.1 {
+		ahead = 0 // no task to be expected: an idle farm goes to its least
+	}
 	z := s.size(o, max(lambda, Maybe(ahead))) // NaN where the rate is unknown
 	now := s.clamp(o, count(z.replicas))
 	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.clamp(o, count(z.level)))))
@@ -127,7 +130,7 @@ func (c calendar) key(bin float64) string {
 
 // learn adds what arrived in the last interval to the bin, and the bin, once it ends, to
 // the model.
-func (s seer) learn(o *Observation, m Memory, c calendar, at float64) {
+func (s seer) learn(o *Observation, m Memory, c calendar, at float64, lambda Maybe) {
 	if !o.Last.Rate().Known() {
 		return
 	}
@@ -136,7 +139,11 @@ func (s seer) learn(o *Observation, m Memory, c calendar, at float64) {
 		s.update(m, c)
 		m["bin"] = bin
 	}
-	m["arrivals"] = clip(m["arrivals"]+o.Last.Arrivals, 0, 1e15)
+	arrivals := o.Last.Arrivals
+	if patience(o) >= drainTime { // a job is no stream, see rate
+		arrivals = lambda.Or(0) * o.Last.Covered
+	}
+	m["arrivals"] = clip(m["arrivals"]+arrivals, 0, 1e15)
 	m["covered"] = clip(m["covered"]+o.Last.Covered, 0, 1e9)
 	if c.bin(at) > bin {
 		s.update(m, c)

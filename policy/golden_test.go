@@ -40,7 +40,11 @@ func TestGolden(t *testing.T) {
 		{"idle still", 300, []func(*Observation){steady(0), idle}},
 	}
 	var got strings.Builder
-	for _, spec := range []string{"static:n=4", "threshold:step=2", "reactive-average", "reactive-maximum", "staffing", "staffing:floor=4,cap=9,down=20"} {
+	for _, spec := range []string{
+		"static:n=4", "threshold:step=2", "reactive-average", "reactive-maximum", "staffing", "staffing:floor=4,cap=9,down=20",
+		"staffing:trend=1,window=30,cooldown=30,band=0.1,boost=0.5", "timer", "forecast:bin=2,season=600", "mpc", "hpa", "keda", "kpa", "openfaas-ce",
+		"openfaas-pro:type=queue,target=10", "target-tracking:period=2,up=1,down=1,cooldown=10", "step-scaling:metric=tasks,period=2", "dask-adaptive",
+	} {
 		p, m := make1(t, spec), Memory{}
 		fmt.Fprintf(&got, "%s\n", spec)
 		count, at := 2, farm().At

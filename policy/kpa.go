@@ -96,7 +96,7 @@ func (s *concurrencyScaler) Decide(o *Observation, m Memory) Decision {
 	n := s.last(m, now, o.Desired, a.desired)
 	d := Decision{Replicas: s.clamp(o, n)}
 	if !o.Quiet {
-		d.Reason = fmt.Sprintf("%s tasks in %s, %s in %s, at %s a replica", digits(float64(in.stable)), span(k.window),
+		d.Reason = fmt.Sprintf("%s tasks over %s, %s over %s, at %s a replica", digits(float64(in.stable)), span(k.window),
 			digits(float64(in.panic)), span(k.window*s.panicWindow), digits(k.target))
 		if a.panicking {
 			d.Reason += "; it panics"

@@ -17,8 +17,8 @@ import (
 // shrinks by what they do, and of the tasks that arrive a share is late: all, where
 // the queue's own wait leaves no slack until the deadline, else as in a queue M/G/c with
 // that much slack, Erlang's C by Halfin and Whitt: C = 1/(1 + βΦ(β)/φ(β)), β =
-// (c − a)/√a. What is queued at the end counts as late in the measure of its wait over
-// the deadline.
+// (c − a)/√a. Of what is queued at the end those are late that n replicas do not come to
+// in time.
 //
 //	cost = Σ n·I + late·(late tasks)·S/((1 − target)·slots) + churn·L·|n − desired|
 //
@@ -172,7 +172,8 @@ func (f *fluid) cost(n float64) float64 {
 		queue = next
 	}
 	if queue > 0 {
-		sum += f.weight * queue * min(1, queue*f.service/max(1, n*f.slots)/f.deadline)
+		wait := queue * f.service / max(1, n*f.slots) // of the last; the first has none
+		sum += f.weight * queue * max(0, 1-max(0, f.deadline-f.service)/wait)
 	}
 	return sum
 }

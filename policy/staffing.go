@@ -155,7 +155,9 @@ func (s staff) rate(o *Observation, m Memory) Maybe {
 		} else if !ok {
 			mean = float64(lambda)
 		}
-		mean = clip(mean, 0, fastest)
+		if mean = clip(mean, 0, fastest); lambda == 0 && mean*s.window < 0.1 {
+			mean = 0 // not a task in ten windows: an idle farm goes to its least
+		}
 		m["mean"], m["meanat"] = mean, at
 		lambda = max(lambda, Maybe(mean))
 	}
