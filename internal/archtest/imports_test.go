@@ -52,6 +52,12 @@ var rules = []rule{
 			"farmhand/skeleton/ledger/redisledger", "farmhand/skeleton/ledger/memledger", "farmhand/skeleton/signal/redissignal", "farmhand/skeleton/dispatch", "net"}},
 	{room: "sim", why: "only the readers of scenarios and traces open files",
 		direct: []string{"os", "io/fs", "path/filepath"}, exempt: []string{"farmhand/sim/workload"}},
+	{room: "env", why: "an environment knows nothing of who learns in it",
+		forbidden: []string{"farmhand/rl", "farmhand/evaluate", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/telemetry", "net"}},
+	{room: "rl", why: "learners run anywhere",
+		forbidden: []string{"farmhand/evaluate", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/telemetry", "net"}},
+	{room: "rl", why: "a learner sees the interfaces of env, not what environments are made of; it has no clock and opens no files",
+		direct: []string{"farmhand/sim", "farmhand/policy", "farmhand/skeleton", "os", "io/fs", "path/filepath", "time"}},
 	{room: "internal", why: "internal packages are small ideas, not rooms",
 		forbidden: []string{"farmhand/skeleton", "farmhand/gateway", "farmhand/controller", "farmhand/platform"}},
 }
