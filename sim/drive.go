@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 
 	"farmhand/policy"
 	"farmhand/policy/guard"
@@ -36,6 +37,9 @@ func Run(ctx context.Context, cfg Config, d Driver) (Result, error) {
 // Play runs a Sim from where it is to the horizon. Where the context ends before,
 // the result is that of the run so far.
 func (s *Sim) Play(ctx context.Context, d Driver) (Result, error) {
+	if d.Policy == nil {
+		return Result{}, errors.New("sim: Driver.Policy: nil is not valid: want a policy")
+	}
 	p := NewPilot(d)
 	var o policy.Observation
 	for more := true; more; more = s.Advance() {

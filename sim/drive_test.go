@@ -143,4 +143,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if _, err := sim.Run(ctx, sim.Config{}, sim.Driver{}); err == nil {
 		t.Error("no scenario is no error")
 	}
+	if _, err := sim.Run(context.Background(), sim.Config{Scenario: sc, Tasks: tasks}, sim.Driver{}); err == nil {
+		t.Error("no policy is no error")
+	}
 }

@@ -73,7 +73,10 @@ type Sim struct {
 // what would be right.
 func New(cfg Config) (*Sim, error) {
 	s := &Sim{}
-	return s, s.Reset(cfg)
+	if err := s.Reset(cfg); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Reset begins a run, in the memory of the one before.
@@ -93,40 +96,51 @@ func (s *Sim) reset(cfg Config, ordered bool) error {
 	if err != nil {
 		return err
 	}
-	f, p := cfg.Scenario.Farm, cfg.Scenario.Platform
-	s.farm, s.platform, s.horizon, s.work = f, p, t.Horizon, work
-	s.settings = settings(f)
+	s.farm, s.platform = cfg.Scenario.Farm, cfg.Scenario.Platform
+	s.work = work
+	s.load(t)
+	f := &s.farm
+	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
+	s.begin(cfg.Seed)
+	return nil
+}
+
+// load takes over what of farm and tasks is looked at all the time.
+func (s *Sim) load(t *workload.Tasks) {
+	f := &s.farm
+	s.settings = settings(*f)
 	s.slots = s.settings.Slots
-	s.farm.Attempts = orElse(f.Attempts, skeleton.DefaultAttempts)
-	s.at, s.service, s.deadline = t.At, t.Service, t.Deadline
+	f.Attempts = orElse(f.Attempts, skeleton.DefaultAttempts)
+	s.horizon, s.at, s.service, s.deadline = t.Horizon, t.At, t.Service, t.Deadline
 	s.patience = positiveOrInf(f.Deadline)
-	s.overhead, s.timeout = p.Overhead, positiveOrInf(f.Timeout)
-	s.faulty = f.Failing > 0 || p.Crashes > 0 || work.longest+p.Overhead > s.timeout
+	s.overhead, s.timeout = s.platform.Overhead, positiveOrInf(f.Timeout)
+	s.faulty = f.Failing > 0 || s.platform.Crashes > 0 || s.work.longest+s.overhead > s.timeout
 	if s.faulty {
 		s.tries = zeroed(s.tries, len(t.At))
 		s.losses = zeroed(s.losses, len(t.At))
 	}
+}
 
+// begin puts everything to the instant 0.
+func (s *Sim) begin(seed uint64) {
 	s.now, s.decided, s.until = 0, 0, 0
 	s.agenda.reset()
 	s.arrived, s.arrival = 0, math.Inf(1)
 	if len(s.at) > 0 {
 		s.arrival = s.at[0]
 	}
-	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
 	s.leases, s.spare, s.live, s.coming, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, 0, s.parked[:0], 0
-	s.draw.reset(cfg.Seed)
-	s.count.reset(s.horizon, f.Interval)
+	s.draw.reset(seed)
+	s.count.reset(s.horizon, s.farm.Interval)
 	s.signal.reset(s)
-	s.scale = scaling{desired: f.Start}
-	s.fleet.reset(s.slots, p.Balance)
-	s.count.pay(0, f.Start)
-	for i := range f.Start {
+	s.scale = scaling{desired: s.farm.Start}
+	s.fleet.reset(s.slots, s.platform.Balance)
+	s.count.pay(0, s.farm.Start)
+	for i := range s.farm.Start {
 		s.open(s.fleet.add(int32(-1 - i)))
 	}
 	s.window.reset()
-	s.bound(f.Start, f.Start)
-	return nil
+	s.bound(s.farm.Start, s.farm.Start)
 }
 
 // Now is the instant of the decision that is due, in seconds since the beginning.
@@ -175,6 +189,7 @@ func (s *Sim) run() {
 	}
 }
 
+// happen lets an event happen, unless what it is about has ended since.
 func (s *Sim) happen(e event) {
 	i := int32(e.id & maxIndex)
 	switch e.id &^ maxIndex {
