@@ -207,11 +207,13 @@ func mix(z uint64) uint64 {
 
 // State is where a vector stands: which episode of each environment, and the
 // actions taken in it. Together with the seed that is all, since environments are
-// deterministic.
+// deterministic; but what an environment pays may have been changed from outside
+// since, so that the sums are kept too.
 type State struct {
 	Seed    uint64
 	Episode []uint64
 	Actions [][]int32
+	Sums    [][]float64 // of the episode: return, parts, metrics
 }
 
 // State returns where the vector stands; it shares no memory with it. Of one that
@@ -220,9 +222,14 @@ func (v *Vector) State() State {
 	if !v.started {
 		return State{}
 	}
-	s := State{Seed: v.seed, Episode: slices.Clone(v.episode), Actions: make([][]int32, v.Len())}
+	s := State{Seed: v.seed, Episode: slices.Clone(v.episode), Actions: make([][]int32, v.Len()), Sums: make([][]float64, v.Len())}
 	for i, a := range v.actions {
+		e := &v.running[i]
+		if v.batch.Over(i) {
+			e = &v.ended[i]
+		}
 		s.Actions[i] = slices.Clone(a)
+		s.Sums[i] = slices.Concat([]float64{e.Return}, e.Parts, e.Metrics)
 	}
 	return s
 }
@@ -231,7 +238,7 @@ func (v *Vector) State() State {
 // that follows is as if it had never been left. The error says why a state is not
 // one of these environments; the vector is then of no more use.
 func (v *Vector) Restore(s State) error {
-	if len(s.Episode) != v.Len() || len(s.Actions) != v.Len() {
+	if len(s.Episode) != v.Len() || len(s.Actions) != v.Len() || len(s.Sums) != v.Len() {
 		return fmt.Errorf("env: a state of %d environments does not fit a vector of %d", len(s.Episode), v.Len())
 	}
 	v.started, v.seed = true, s.Seed
@@ -246,6 +253,12 @@ func (v *Vector) Restore(s State) error {
 			}
 			v.act(i, int(a))
 		}
+		e := &v.running[i]
+		if len(s.Sums[i]) != 1+len(e.Parts)+len(e.Metrics) {
+			return fmt.Errorf("env: %d sums of environment %d: want %d: the state is of other environments", len(s.Sums[i]), i, 1+len(e.Parts)+len(e.Metrics))
+		}
+		e.Return = s.Sums[i][0]
+		copy(e.Metrics, s.Sums[i][1+copy(e.Parts, s.Sums[i][1:]):])
 	}
 	// What ended, ended before: it has been told.
 	v.batch.Ended = v.batch.Ended[:0]

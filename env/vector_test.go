@@ -114,15 +114,40 @@ func TestVectorAllocatesNothing(t *testing.T) {
 
 func TestRestoreRefusesWhatIsOfOtherEnvironments(t *testing.T) {
 	v, _ := env.NewVector(1, nil, envtest.NewQueue())
+	sums := [][]float64{make([]float64, 6)}
+	if err := v.Restore(env.State{Episode: []uint64{0}, Actions: [][]int32{{1, 1}}, Sums: sums}); err != nil {
+		t.Fatal(err)
+	}
 	for name, s := range map[string]env.State{
-		"two environments": {Episode: []uint64{0, 0}, Actions: make([][]int32, 2)},
-		"unknown action":   {Episode: []uint64{0}, Actions: [][]int32{{3}}},
-		"masked action":    {Episode: []uint64{0}, Actions: [][]int32{{2, 2, 2, 2}}},
-		"too long":         {Episode: []uint64{0}, Actions: [][]int32{slices.Repeat([]int32{1}, 101)}},
+		"two environments": {Episode: []uint64{0, 0}, Actions: make([][]int32, 2), Sums: make([][]float64, 2)},
+		"sums missing":     {Episode: []uint64{0}, Actions: [][]int32{{1}}, Sums: [][]float64{{1}}},
+		"unknown action":   {Episode: []uint64{0}, Actions: [][]int32{{3}}, Sums: sums},
+		"masked action":    {Episode: []uint64{0}, Actions: [][]int32{{2, 2, 2, 2}}, Sums: sums},
+		"too long":         {Episode: []uint64{0}, Actions: [][]int32{slices.Repeat([]int32{1}, 101)}, Sums: sums},
 	} {
 		if err := v.Restore(s); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// An episode keeps the sums of what it was paid, although less is paid now.
+func TestRestoreKeepsSums(t *testing.T) {
+	play := func(v *env.Vector) (b *env.Batch) {
+		for b = v.Current(); len(b.Ended) == 0; {
+			b = v.Step([]int{0})
+		}
+		return b
+	}
+	rich, _ := env.NewVector(1, env.Options{"pay": 9}, &counter{})
+	rich.Step([]int{0})
+	poor, _ := env.NewVector(1, env.Options{"pay": 0}, &counter{})
+	if err := poor.Restore(rich.State()); err != nil {
+		t.Fatal(err)
+	}
+	e := play(poor).Ended[0]
+	if want := 11 + 2*float64(e.Length-1); e.Return != want || e.Parts[0] != 9 {
+		t.Errorf("return %g, parts %v after %d steps: want %g, of which 9 by the first", e.Return, e.Parts, e.Length, want)
 	}
 }
 

@@ -279,7 +279,9 @@ func (l *DQN) gradientStep() error {
 // lossSampled begins a new tape with the loss of transitions drawn from memory.
 func (l *DQN) lossSampled() (tape.Var, error) {
 	s := l.sampled
-	l.ring.Sample(l.rng, l.cfg.NStep, l.cfg.Gamma, s)
+	if !l.ring.Sample(l.rng, l.cfg.NStep, l.cfg.Gamma, s) {
+		return tape.Var{}, errors.New("rl: nothing to learn from: no action was taken yet")
+	}
 	l.norm.update()
 	loss := l.loss(s)
 	return loss, finite("the loss", l.tape.Scalar(loss), l.updates)

@@ -100,7 +100,6 @@ type PG struct {
 	grads  []tape.Var
 	grad   []float64
 	batch  pgBatch
-	input  []float64 // of Act
 	stats  pgStats
 	chosen []int // actions of a step
 }

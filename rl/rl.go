@@ -189,7 +189,7 @@ func (b *base) state(c *checkpoint.Codec) {
 	}
 	n := c.Len("environments", len(s.Episode), 1<<16)
 	if c.Reading() {
-		s = env.State{Episode: make([]uint64, n), Actions: make([][]int32, n)}
+		s = env.State{Episode: make([]uint64, n), Actions: make([][]int32, n), Sums: make([][]float64, n)}
 		if n == 0 {
 			s = env.State{}
 		}
@@ -201,8 +201,10 @@ func (b *base) state(c *checkpoint.Codec) {
 		k := c.Len("environments/actions/length", len(s.Actions[i]), 1<<26)
 		if c.Reading() {
 			s.Actions[i] = make([]int32, k)
+			s.Sums[i] = make([]float64, 1+len(b.spec.Parts)+len(b.spec.Metrics))
 		}
 		checkpoint.Numbers(c, "environments/actions", s.Actions[i])
+		c.Floats("environments/sums", s.Sums[i])
 	}
 	if c.Reading() {
 		s.Seed = seed[0]
