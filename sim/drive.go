@@ -47,6 +47,7 @@ func (s *Sim) Play(ctx context.Context, d Driver) (Result, error) {
 			return s.Result(), err
 		}
 		s.Observe(&o)
+		o.Quiet = d.Step == nil // nobody reads the reasons
 		step := p.Decide(&o, s.Calling())
 		step.At = s.now
 		n := s.wanted()
