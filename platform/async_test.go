@@ -216,6 +216,18 @@ func TestAsyncRedelivery(t *testing.T) {
 	}
 }
 
+// A function that answers with the headers it got is called back once, and not
+// called back for that, and so on.
+func TestAsyncCallbackEndsThere(t *testing.T) {
+	b, r := start(t, allowLocal), newReceiver(t)
+	b.deploy(function("echo"))
+	b.accepted("echo/mirror", "", "X-Callback-Url", r.url)
+	c := receive(t, "the callback comes", r.got)
+	if c.header.Get("X-Mirror") != "yes" || c.header.Values("X-Callback-Url") != nil {
+		t.Errorf("the receiver saw %v", c.header)
+	}
+}
+
 // Plain CE makes one call at a time; else there may be more.
 func TestAsyncInflight(t *testing.T) {
 	for name, ce := range map[string]bool{"CE": true, "else": false} {

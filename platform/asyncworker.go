@@ -228,6 +228,9 @@ func (w *asyncWorker) callback(q *types.QueueRequest, o outcome) error {
 	req.Header = o.header.Clone()
 	dropHeaders(req.Header)
 	req.Header.Del("User-Agent") // the function's answer is not who calls
+	// One that answers with the headers it got must not have its callback called
+	// back, for ever when that is an asynchronous call.
+	req.Header.Del(headerCallback)
 	for name, value := range map[string]string{headerCallID: q.Header.Get(headerCallID), headerDuration: seconds(o.took),
 		"X-Function-Status": strconv.Itoa(o.status), "X-Function-Name": q.Function} {
 		req.Header.Set(name, value)

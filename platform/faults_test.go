@@ -57,6 +57,18 @@ func TestFaults(t *testing.T) {
 		{"deploy from a web page", "POST", functions, `{"service":"a","image":"i"}`, "Origin: https://example.com", 403, "a web page of another origin may not"},
 		{"call from a web page", "POST", "/function/echo", "", "Sec-Fetch-Site: cross-site", 403, "call it from the server of that page"},
 		{"queue from a web page", "POST", "/async-function/echo", "", "Sec-Fetch-Site: same-site", 403, "a web page of another origin may not"},
+		{"picture in a web page", "GET", "/function/echo", "", "Sec-Fetch-Site: cross-site", 403, "a web page of another origin may not"},
+		{"socket of a web page", "GET", "/function/echo", "", "Origin: https://example.com", 403, "a web page of another origin may not"},
+		{"address typed into a browser", "GET", "/system/namespace", "", "Sec-Fetch-Site: none", 501, "there is only openfaas-fn"},
+		{"two bodies", "POST", functions, `{"service":"a","image":"i"}{}`, "", 400, "there is more after it"},
+		{"half a second body", "PUT", functions, `{"service":"echo","image":"i"} x`, "", 400, "the body is no JSON object"},
+		{"environment that no process takes", "POST", functions, `{"service":"a","image":"i","envVars":{"A":"` + strings.Repeat("x", 128<<10) + `"}}`, "", 400, "environment of a: 131073 bytes; shorten it to 122880"},
+		{"fprocess that no process takes", "POST", functions, `{"service":"a","image":"i","envProcess":"` + strings.Repeat("x", 128<<10) + `"}`, "", 400, "environment of a"},
+		{"image with a long name", "POST", functions, `{"service":"a","image":"` + strings.Repeat("x", 2000) + `"}`, "", 400, "its name has 2000 characters"},
+		{"10 MB of labels", "POST", functions, `{"service":"a","image":"i","labels":{"l":"` + strings.Repeat("x", 10<<20) + `"}}`, "", 413, "larger than 1048576 bytes"},
+		{"name with a dot", "POST", functions, `{"service":"a.b","image":"i"}`, "", 400, "want a name"},
+		{"name beyond ASCII", "POST", functions, `{"service":"für","image":"i"}`, "", 400, "want a name"},
+		{"name of a megabyte", "POST", functions, `{"service":"` + strings.Repeat("x", 1000<<10) + `","image":"i"}`, "", 400, " …"},
 		{"call of nobody", "POST", "/function/nope", "", "", 404, "error finding function nope.openfaas-fn: function nope is not deployed; faas-cli list names those that are"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +83,9 @@ func TestFaults(t *testing.T) {
 			a := b.do(req)
 			if a.status != c.status || !strings.Contains(a.body, c.fix) || c.fix == "" && a.body != "" {
 				t.Errorf("got %d %.300q, want %d and %q", a.status, a.body, c.status, c.fix)
+			}
+			if len(a.body) > 10<<10 {
+				t.Errorf("an error of %d bytes", len(a.body))
 			}
 			if a.body != "" && (json.Valid([]byte(a.body)) || a.status >= 400 && !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain")) {
 				t.Errorf("an error must be plain text: %v %q", a.header, a.body)

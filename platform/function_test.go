@@ -69,6 +69,10 @@ func beFunction() {
 	})
 	mux.HandleFunc("/stream", stream)
 	mux.HandleFunc("/world", world)
+	mux.HandleFunc("/mirror", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Callback-Url", r.Header.Get("X-Callback-Url"))
+		w.Header().Set("X-Mirror", "yes")
+	})
 	mux.HandleFunc("/print", func(_ http.ResponseWriter, r *http.Request) { fmt.Print(r.URL.Query().Get("text")) })
 	var lc net.ListenConfig
 	if os.Getenv("no_reuse") != "" {

@@ -20,7 +20,7 @@ const (
 
 // ownSecrets are the platform's: functions may name them, but only the platform
 // makes them.
-var ownSecrets = []string{secret.GatewayUser, secret.GatewayPass, secret.RedisPassword, secret.Token}
+var ownSecrets = []string{secret.GatewayUser, secret.GatewayPass, secret.RedisPassword, secret.NATSToken, secret.Token}
 
 // serveSecrets lists the names of secrets, and changes them. No answer, error or
 // log of it holds a value.

@@ -141,6 +141,8 @@ func TestSecretRefusals(t *testing.T) {
 		{"POST", `{"name":"basic-auth-password","value":"sesame"}`, 409, "exists"},
 		{"PUT", `{"name":"basic-auth-password","value":"sesame"}`, 400, "platform's own"},
 		{"DELETE", `{"name":"farmhand-token"}`, 400, "platform's own"},
+		{"PUT", `{"name":"farmhand-nats","value":"sesame"}`, 400, "platform's own"},
+		{"DELETE", `{"name":"farmhand-nats"}`, 400, "platform's own"},
 		{"PATCH", "", 405, ""},
 	} {
 		a := b.system(c.method, "/system/secrets", c.body)

@@ -37,6 +37,13 @@ const (
 // all.
 const maxNotes = 64 << 10
 
+// maxEnvironment bounds a deployment's environment, fprocess included. Linux
+// starts no process with a variable of 128 KiB (MAX_ARG_STRLEN, execve(2)).
+const maxEnvironment = 120 << 10
+
+// maxImage bounds the name of an image.
+const maxImage = 1024
+
 // refusal is an error that the client caused, with the status that says so.
 type refusal struct {
 	status int
@@ -87,11 +94,19 @@ func checkDeployment(d types.FunctionDeployment, now time.Time) (*spec, error) {
 	if d.Image == "" {
 		return nil, badRequest("image of %s: missing", d.Service)
 	}
+	if len(d.Image) > maxImage {
+		return nil, badRequest("image of %s: its name has %d characters; shorten it to %d", d.Service, len(d.Image), maxImage)
+	}
 	s := &spec{FunctionDeployment: d, min: 1, factor: defaultFactor, readyPath: defaultReadyPath}
+	size := len(d.EnvProcess)
 	for name, value := range d.EnvVars {
+		size += len(name) + len(value)
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, badRequest("environment variable %q: not a valid name or value", name)
 		}
+	}
+	if size > maxEnvironment {
+		return nil, badRequest("environment of %s: %d bytes; shorten it to %d in all, and put what is large into a secret or a file", d.Service, size, maxEnvironment)
 	}
 	notes := 0
 	for _, list := range []map[string]string{deref(d.Labels), deref(d.Annotations)} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"runtime"
@@ -185,7 +186,15 @@ var errTooLarge = refuse(http.StatusRequestEntityTooLarge, "the body is larger t
 
 // readBody reads a JSON object; want is one, for the error.
 func readBody(r *http.Request, v any, want string) error {
-	err := json.NewDecoder(r.Body).Decode(v)
+	in := json.NewDecoder(r.Body)
+	err := in.Decode(v)
+	if err == nil {
+		if _, more := in.Token(); more == nil {
+			err = errors.New("there is more after it")
+		} else if more != io.EOF {
+			err = more
+		}
+	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return errTooLarge
@@ -230,5 +239,15 @@ func writeError(w http.ResponseWriter, p *Platform, err error) {
 		p.log.Error("a management call failed", "error", err)
 		r = &refusal{http.StatusInternalServerError, fmt.Sprintf("the platform failed: %v", err)}
 	}
-	http.Error(w, r.text, r.status)
+	http.Error(w, shortened(r.text), r.status)
+}
+
+// maxErrorText bounds an error's text: it may quote what the client sent.
+const maxErrorText = 8 << 10
+
+func shortened(text string) string {
+	if len(text) <= maxErrorText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxErrorText], "") + " …"
 }
