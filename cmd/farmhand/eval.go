@@ -259,15 +259,19 @@ func (f *field) contender(ctx context.Context, s *workload.Scenario, name string
 	if name == "oracle" {
 		return evaluate.Plan(ctx, evaluate.PlanEffort), nil
 	}
+	if strings.Contains(name, ":") {
+		c, err := evaluate.Law(name, evaluate.Given)
+		if err != nil {
+			return c, usage("--policies: %v", err)
+		}
+		return c, nil
+	}
 	family, err := familyOf(name)
 	if err != nil {
 		return evaluate.Contender{}, usage("--policies: %v, %s, all, bounds, or a .json file", err, strings.Join(bounds, ", "))
 	}
 	if len(family.Free) == 0 {
 		return evaluate.Law(name, evaluate.Default)
-	}
-	if strings.Contains(name, ":") {
-		return evaluate.Law(name, evaluate.Given)
 	}
 	if !f.defaults {
 		one := []*workload.Scenario{s}
@@ -317,7 +321,7 @@ func splitPolicies(text string) (list []string) {
 func calibratedFile(path string) (evaluate.Contender, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return evaluate.Contender{}, err
+		return evaluate.Contender{}, usage("--policies: %v", err)
 	}
 	var c evaluate.Calibration
 	if err := json.Unmarshal(raw, &c); err != nil || c.Best.Specification == "" {
@@ -342,7 +346,7 @@ func (f *field) print(cmd *cobra.Command, entries []evaluate.Entry, o *evalOptio
 		}
 	}
 	if n := len(f.untuned); n > 0 && !f.defaults {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d policies have their defaults here; farmhand calibrate finds better parameters\n", n)
+		fmt.Fprintf(cmd.ErrOrStderr(), "with their defaults: %d policies; farmhand calibrate finds better parameters\n", n)
 	}
 	switch {
 	case o.asCSV:
