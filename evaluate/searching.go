@@ -37,7 +37,9 @@ func (s *searching) shortlist(ctx context.Context) ([]*trial, error) {
 		return nil, err
 	}
 	ce := crossEntropy{r: r, narrow: 0.1}
-	ce.spread(points(best(first, 1)[:max(1, len(first)/10)]))
+	elite := best(first, 1)
+	ce.spread(points(elite[:max(1, len(first)/10)]))
+	ce.guides = points(append(first[:1:1], elite[:min(guided-1, len(elite))]...))
 	var all []*trial
 	for g := range b.Generations {
 		batch := s.trials(ce.draw(b.Population))
@@ -46,6 +48,7 @@ func (s *searching) shortlist(ctx context.Context) ([]*trial, error) {
 		}
 		all = append(batch, all...) // the latest first: they are the best searched
 		ce.spread(points(best(batch, 1)[:max(1, b.Population/4)]))
+		ce.guides = points(best(all, 1)[:min(guided, len(all))])
 	}
 	if len(all) == 0 {
 		all = first
