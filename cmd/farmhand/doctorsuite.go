@@ -126,7 +126,7 @@ func (d *doctor) suite() {
 	}
 	for _, f := range d.overview.Farms {
 		if c, ok := f.Conditions[controller.Healthy]; ok && !c.Status {
-			d.warn("farms", "farmhand farm show "+f.Name+" tells more, farmhand farm why "+f.Name+" what was decided", "%s is not healthy: %s", f.Name, c.Reason)
+			d.warn("farms", "ask again if the farm has just begun; farmhand farm show "+f.Name+" tells more, farmhand farm why "+f.Name+" what was decided", "%s is not healthy: %s", f.Name, c.Reason)
 		}
 	}
 	d.sound("farms", "all are healthy")

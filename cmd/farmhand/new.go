@@ -147,6 +147,7 @@ func (w *newWorker) tell(out io.Writer) error {
 		up += " --prebuilt " + word(suite)
 	}
 	fmt.Fprintf(out, "\ntest it     go -C %s test ./...\nrun it      %s --deploy\n", word(w.folder()), up)
+	fmt.Fprintf(out, "            (end a platform that runs already: %s down)\n", self)
 	if !found {
 		fmt.Fprintln(out, "            DIR is the folder with the programs dispatcher and controller: make build in Farmhand's own folder makes bin/functions")
 	}

@@ -90,6 +90,9 @@ func TestNewWorkerRuns(t *testing.T) {
 	if want := "bin/farmhand up -d --stack hash.yml --prebuilt bin/functions --deploy"; commands["run it"] != want {
 		t.Fatalf("run it: %q, want %q", commands["run it"], want)
 	}
+	if note := "(end a platform that runs already: bin/farmhand down)"; commands[""] != note {
+		t.Errorf("%q, want %q", commands[""], note)
+	}
 	sh(commands["test it"])
 	sh(commands["run it"] + " --listen 127.0.0.1:0 --metrics-listen none --redis memory --cold-start none")
 	var result struct {
