@@ -43,6 +43,9 @@ func (x sample) contains(t *testing.T, what string, want, loose float64) {
 // replicate runs a scenario with independent tasks, each run with so many.
 func replicate(t *testing.T, sc *workload.Scenario, runs int, rate float64, service workload.Law, tasks int, look func(*Result)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("confidence takes millions of tasks")
+	}
 	s := &Sim{}
 	for i := range runs {
 		seed := uint64(100 + i)
