@@ -135,6 +135,12 @@ func TestMetricsOfAForeignPlatform(t *testing.T) {
 		// It asks a second time before it believes the bound; that changes nothing, so it is no action.
 		expect(t, scrape(), map[string]any{`scale_calls_total{farm="f",outcome="clamped"}`: 2, `scale_calls_total{farm="f",outcome="kept"}`: 0,
 			`actions_total{farm="f",outcome="up",reason="policy"}`: 1, `decisions_total{farm="f",policy="static"}`: 3})
+		w.override(c, "f", "mode", "shadow") // then the rule's decision counts
+		w.after(2*interval + 10*time.Millisecond)
+		if n := scrape()[`decisions_total{farm="f",policy="staffing"}`]; n < 1 {
+			t.Errorf("in shadow mode the rule has made %g decisions", n)
+		}
+		w.override(c, "f", "mode", "")
 		w.platform.set(func() { f.resize(2); f.err = errAway })
 		w.after(2*interval + 10*time.Millisecond)
 		series := scrape()

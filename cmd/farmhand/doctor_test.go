@@ -278,6 +278,7 @@ func TestDoctorFinds(t *testing.T) {
 		"exec above upstream":  {func(p *patient) { p.worker().EnvVars["exec_timeout"] = "90s" }, "timeouts", findFail, "exec_timeout 1m30s, but the gateway gives up after 1m0s"},
 		"write below exec":     {func(p *patient) { p.worker().EnvVars["write_timeout"] = "59" }, "timeouts", findFail, "write_timeout 59s cuts off"},
 		"read below exec":      {func(p *patient) { p.worker().EnvVars["read_timeout"] = "10s" }, "timeouts", findFail, "read_timeout 10s cuts off"},
+		"write is exec":        {func(p *patient) { p.worker().EnvVars["write_timeout"] = "60" }, "timeouts", findWarn, "write_timeout is exec_timeout, 1m0s"},
 		"no duration":          {func(p *patient) { p.worker().EnvVars["exec_timeout"] = "soon" }, "timeouts", findFail, `exec_timeout="soon"`},
 		"timeout above exec":   {func(p *patient) { p.worker().EnvVars["exec_timeout"] = "20s" }, "timeouts", findFail, "exec_timeout 20s ends attempts before farmhand.timeout 55s"},
 		"watchdog's own":       {func(p *patient) { p.worker().EnvVars = nil }, "timeouts", findFail, "the watchdog's own exec_timeout, 30s, ends attempts"},

@@ -90,8 +90,12 @@ func (d *doctor) timeouts() {
 				"%s: exec_timeout %s, but the gateway gives up after %s", f.Name, exec, d.upstream)
 		}
 		for _, name := range []string{"read_timeout", "write_timeout"} {
-			if v, ok := env[name]; ok && told && v < exec {
+			switch v, ok := env[name]; {
+			case !ok || !told:
+			case v < exec:
 				d.fail(check, "raise "+name+" above exec_timeout", "%s: %s %s cuts off what exec_timeout %s allows", f.Name, name, v, exec)
+			case v == exec:
+				d.warn(check, "raise "+name+" by some seconds", "%s: %s is exec_timeout, %s: a call that takes as long is cut off instead of answered", f.Name, name, exec)
 			}
 		}
 		if wait, ok := env["farmhand_max_wait"]; ok && wait >= d.upstream {

@@ -11,7 +11,7 @@
 //	farmhand_signal_age_seconds{farm}             since a dispatcher was heard of; +Inf: never
 //	farmhand_conditions{farm,state}               1 where the condition holds, else 0
 //	farmhand_budget_used_ratio{farm}              of the day's worker-hours, where there is a budget
-//	farmhand_decisions_total{farm,policy}         by the policy's name, without its parameters
+//	farmhand_decisions_total{farm,policy}         by the name of the policy that counted, without parameters
 //	farmhand_limited_decisions_total{farm,reason} that a limit changed, by the limit's name
 //	farmhand_actions_total{farm,outcome,reason}   changes of the count, up or down; the reason is the last
 //	                                              limit that changed the wish, or policy
@@ -35,9 +35,9 @@ import (
 	"farmhand/policy/guard"
 )
 
-// forgotten is how long a farm may go without a look, but at least three of its
+// patience is how long a farm may go without a look, but at least three of its
 // intervals.
-const forgotten = 15 * time.Second
+const patience = 15 * time.Second
 
 // byPolicy is the reason of an action that no limit changed.
 const byPolicy = "policy"
@@ -125,7 +125,7 @@ func (c *Controller) Looked(l controller.Look) {
 
 // forgotten reports whether the last look is too long ago to tell of.
 func (f *farm) forgotten(now time.Time) bool {
-	return now.Sub(f.at) > max(forgotten, 3*f.look.Interval)
+	return now.Sub(f.at) > max(patience, 3*f.look.Interval)
 }
 
 // count counts a decision, and the scale call that ended since the one before.
@@ -136,7 +136,11 @@ func (f *farm) count(r *controller.Receipt) {
 	if r.Foreign != nil {
 		f.foreign++
 	}
-	name, _, _ := strings.Cut(r.Policy, ":")
+	policy := r.Policy
+	if r.Mode == controller.Shadow {
+		policy = r.Fallback
+	}
+	name, _, _ := strings.Cut(policy, ":")
 	f.decisions[name]++
 	why := byPolicy
 	for _, l := range r.Outcome.Limits {
