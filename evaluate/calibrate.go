@@ -152,6 +152,9 @@ func (c *Calibrator) Known(ctx context.Context, f Family, scenarios []*workload.
 	return nil, nil
 }
 
+// searchVersion changes when a search may find something else.
+const searchVersion = 2
+
 // kept asks the Store.
 func (c *Calibrator) kept(ctx context.Context, f Family, scenarios []*workload.Scenario, b Budget) (key string, kept *Calibration, err error) {
 	if c.Store == nil {
@@ -162,7 +165,7 @@ func (c *Calibrator) kept(ctx context.Context, f Family, scenarios []*workload.S
 		return "", nil, err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %+v %v %+v %s\n", f.Name, f.Free, f.Counted, b, behaviour)
+	fmt.Fprintf(h, "search %d %s %+v %v %+v %s\n", searchVersion, f.Name, f.Free, f.Counted, b, behaviour)
 	key = "calibration " + sum(h)
 	kept = &Calibration{}
 	if ok, err := c.Store.Get(key, kept); err != nil || !ok {

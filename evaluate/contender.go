@@ -67,8 +67,19 @@ func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, co
 	if err != nil {
 		return sim.Result{}, err
 	}
+	if l, ok := d.Policy.(advised); ok {
+		d.Rule = l.Rule()
+		if d.Guard != nil {
+			g := *d.Guard
+			g.Learned = true
+			d.Guard = &g
+		}
+	}
 	return run(ctx, config, d)
 }
+
+// advised is a learned policy: in a crisis the guard lets it do no less than its rule.
+type advised interface{ Rule() policy.Policy }
 
 // Episode is what one run came to.
 type Episode struct {

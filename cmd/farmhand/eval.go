@@ -22,6 +22,8 @@ import (
 	"farmhand/evaluate/shelf"
 	"farmhand/policy"
 	"farmhand/policy/guard"
+	"farmhand/policy/learned"
+	"farmhand/sim"
 	"farmhand/sim/workload"
 )
 
@@ -110,7 +112,7 @@ the scenario, where it was calibrated, else its defaults; each row says which. T
 best fixed count is calibrated on the way.
 
 --policies takes names of laws, specifications such as staffing:down=15, files that
-farmhand calibrate --out wrote, and
+farmhand calibrate --out or farmhand train wrote, and
   all      all laws
   bounds   regime-oracle, which knows when the load changes, and oracle, which knows
            everything; oracle takes half a minute a seed, and serves five at most`,
@@ -253,8 +255,11 @@ func peers() (names []string) {
 }
 
 func (f *field) contender(ctx context.Context, s *workload.Scenario, name string) (evaluate.Contender, error) {
-	if filepath.Ext(name) == ".json" {
+	switch filepath.Ext(name) {
+	case ".json":
 		return calibratedFile(name)
+	case ".safetensors":
+		return policyFile(name)
 	}
 	if name == "oracle" {
 		return evaluate.Plan(ctx, evaluate.PlanEffort), nil
@@ -268,7 +273,7 @@ func (f *field) contender(ctx context.Context, s *workload.Scenario, name string
 	}
 	family, err := familyOf(name)
 	if err != nil {
-		return evaluate.Contender{}, usage("--policies: %v, %s, all, bounds, or a .json file", err, strings.Join(bounds, ", "))
+		return evaluate.Contender{}, usage("--policies: %v, %s, all, bounds, or a .json or .safetensors file", err, strings.Join(bounds, ", "))
 	}
 	if len(family.Free) == 0 {
 		return evaluate.Law(name, evaluate.Default)
@@ -315,6 +320,16 @@ func splitPolicies(text string) (list []string) {
 		}
 	}
 	return list
+}
+
+// policyFile reads what farmhand train wrote.
+func policyFile(path string) (evaluate.Contender, error) {
+	p, err := learned.Read(path)
+	if err != nil {
+		return evaluate.Contender{}, usage("--policies: %v", err)
+	}
+	return evaluate.Contender{Name: filepath.Base(path), Spec: p.Name(), Origin: evaluate.PolicyFile, Version: p.Name(),
+		Make: func(sim.Config) (policy.Policy, error) { return p, nil }}, nil
 }
 
 // calibratedFile reads what calibrate --out wrote.
