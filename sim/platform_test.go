@@ -147,9 +147,11 @@ func TestWindowIsTheLedgers(t *testing.T) {
 		pause := 5 * random.ExpFloat64() * random.Float64() * random.Float64()
 		now = now.Add(time.Duration(pause * 1e9)).Truncate(time.Microsecond)
 		s.now = now.Sub(epoch).Seconds()
-		if random.IntN(4) > 0 {
-			s.window.refuse(s.now)
-			if _, err := farm.Farm("f").Settle(ctx, nil, 1); err != nil {
+		if n := random.IntN(20); n > 0 {
+			for range n {
+				s.window.refuse(s.now, 0)
+			}
+			if _, err := farm.Farm("f").Settle(ctx, nil, n); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -167,12 +169,13 @@ func TestWindowIsTheLedgers(t *testing.T) {
 	}
 }
 
-// Random balancing meets busy replicas: the task stays leased and is offered again,
-// no attempt is spent, and the window shrinks.
+// Random balancing meets busy replicas: the task stays leased and is offered again, no
+// attempt is spent, and the window stays whole, since so many busy answers are what it
+// takes to find the free replica.
 func TestRandomReplicasAnswerBusy(t *testing.T) {
 	sc := plain(8)
 	sc.Platform.Balance = workload.RandomReplica
-	tasks := poisson(1, 20, constant(0.05), 300) // 1 Erlang: more does not fit into a window of 2
+	tasks := poisson(1, 96, constant(0.05), 300) // 4.8 Erlang of 8
 	s := begin(t, sc, tasks, 1)
 	least := 8
 	var o policy.Observation
@@ -184,7 +187,7 @@ func TestRandomReplicasAnswerBusy(t *testing.T) {
 		}
 	}
 	r := s.Result()
-	if r.Busy < r.Tasks/20 || least >= 8 || r.Dead > 0 || r.Lost > 0 || r.Done < r.Tasks-20 {
+	if r.Busy < r.Tasks/2 || least < 8 || r.Dead > 0 || r.Lost > 0 || r.Done < r.Tasks-20 {
 		t.Errorf("the window fell to %d; %+v", least, r)
 	}
 	if o.Long.Busy < 10 || o.Long.Failed > 0 {

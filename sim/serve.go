@@ -202,7 +202,7 @@ func (s *Sim) park(i int32) {
 	s.parked.push(newKey(s.leases[i].task, i))
 	pause := skeleton.BusyWait(s.draw.jitter).Seconds() * float64(min(50, 1+s.nobody/32))
 	s.agenda.plan(s.now+pause, offerComes)
-	s.window.refuse(s.now)
+	s.window.refuse(s.now, s.count.done+s.count.dead)
 	s.unpark()
 }
 

@@ -8,15 +8,18 @@ import (
 )
 
 // window is how many leases may live at once: ⌊min(ready, target) × slots × f⌋,
-// where f shrinks on busy answers and recovers by itself, as in the ledger.
+// where f shrinks on too many busy answers and recovers by itself, as in the ledger.
 type window struct {
 	seen   int // ready replicas that controller and dispatcher know of
 	target int // replicas wanted
 	whole  int // the window where f is 1
 
-	shrunk    bool // f is below 1
-	f         float64
-	busy, cut float64 // last busy answer; when f fell last
+	shrunk bool // f is below 1
+	f      float64
+	cut    float64 // when f fell last
+	since  float64 // when the counting of busy answers began
+	busy   int     // so many since then
+	from   int     // tasks that had ended then
 }
 
 func (w *window) reset() { *w = window{f: 1} }
@@ -47,17 +50,18 @@ func (w *window) factor(now float64) float64 {
 	if !w.shrunk {
 		return 1
 	}
-	return min(1, w.f+ledger.BusyRecover*(now-w.busy))
+	return min(1, w.f+ledger.BusyRecover*(now-w.cut))
 }
 
-// refuse takes note of a busy answer.
-func (w *window) refuse(now float64) {
-	f := w.factor(now)
-	if w.cut == 0 || now-w.cut >= ledger.BusyEvery.Seconds() {
-		f = max(ledger.MinFactor, f*ledger.BusyFactor)
-		w.cut = now
+// refuse takes note of a busy answer, when so many tasks have ended in all.
+func (w *window) refuse(now float64, ended int) {
+	if w.busy == 0 || now-w.since >= ledger.BusyPeriod.Seconds() {
+		w.since, w.busy, w.from = now, 0, ended
 	}
-	w.f, w.busy, w.shrunk = f, now, f < 1
+	w.busy++
+	if ledger.TooBusy(w.busy, min(w.seen, w.target), ended-w.from) && (w.cut == 0 || now-w.cut >= ledger.BusyEvery.Seconds()) {
+		w.f, w.cut, w.shrunk = max(ledger.MinFactor, w.factor(now)*ledger.BusyFactor), now, true
+	}
 }
 
 // duration is a time of the live farm.

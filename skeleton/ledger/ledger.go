@@ -53,12 +53,20 @@ const (
 	MaxBatch    = 500                    // leases, renewals or outcomes in one call
 	MaxInline   = 4 << 10                // larger bodies and results live in keys of their own
 	BusyEvery   = 100 * time.Millisecond // the window's factor falls at most this often
-	BusyFactor  = 0.9                    // what a busy answer does to the factor
-	BusyRecover = 0.02                   // what a second without one adds
+	BusyFactor  = 0.9                    // what too many busy answers do to the factor
+	BusyRecover = 0.02                   // what a second adds again
+	BusyPeriod  = time.Second            // busy answers are counted for this long
+	BusyTries   = 2                      // see TooBusy
 	MinFactor   = 0.25
 	AgeFactor   = 10               // a task that waited this many deadlines is served next
 	NoDeadline  = 60 * time.Second // the deadline that ageing assumes where there is none
 )
+
+// TooBusy reports whether so many busy answers from n replicas, while so many tasks
+// ended, say that fewer slots are free than the window holds. Where tasks go to random
+// replicas, one free among n is found after n tries in the mean: n busy answers for
+// each task that ends are nobody's fault. Twice as many are.
+func TooBusy(busy, n, ended int) bool { return busy > 0 && busy >= BusyTries*n*(1+ended) }
 
 // Limits bound what a farm keeps. The zero value means the defaults.
 type Limits struct {

@@ -90,6 +90,23 @@ var windowTests = []test{
 		}
 		b.equal("more than the window is never taken", b.taken(1).Window <= 850, true)
 	}},
+	{name: "busy answers on the way to a free replica leave the window", fn: func(b *bench) {
+		b.publish(5, 5, 1)
+		b.submit(tasks("x", 60)...)
+		for range 60 { // a random replica of five is free after four busy ones
+			_, err := b.l.Settle(b.ctx, []ledger.Outcome{{Lease: b.one(), Kind: ledger.Success}}, 4)
+			b.must(err)
+			b.advance(100 * time.Millisecond)
+		}
+		b.equal("factor", b.factor(), 1.0)
+		for range 10 { // nobody is free, and nothing ends
+			b.busy(5)
+			b.advance(100 * time.Millisecond)
+		}
+		if f := b.factor(); f > 0.6 {
+			b.Fatalf("factor %g after a second of busy answers alone", f)
+		}
+	}},
 	{name: "the factor has a floor and recovers", fn: func(b *bench) {
 		b.window(100)
 		for range 30 {

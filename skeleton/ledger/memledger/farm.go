@@ -145,14 +145,16 @@ type window struct {
 	published            bool
 	ready, target, slots int
 	f                    float64
-	busy, cut            int64 // last busy answer, last time f fell
+	cut                  int64 // when f fell last; 0 = never
+	since                int64 // when the counting of busy answers began
+	busy, from           int   // busy answers since then, and what had ended then
 }
 
 func (w *window) factor(now int64) float64 {
-	if w.busy == 0 {
+	if w.cut == 0 {
 		return w.f
 	}
-	return min(1, w.f+ledger.BusyRecover*float64(now-w.busy)/float64(time.Second/time.Microsecond))
+	return min(1, w.f+ledger.BusyRecover*float64(now-w.cut)/float64(time.Second/time.Microsecond))
 }
 
 // hair keeps a factor that rounding left just short of a whole slot from
@@ -166,14 +168,15 @@ func (w *window) size(now int64) int {
 	return skeleton.Window(w.ready, w.target, w.slots, w.factor(now)+hair)
 }
 
-// refuse takes note of busy answers.
-func (w *window) refuse(now int64) {
-	f := w.factor(now)
-	if w.cut == 0 || now-w.cut >= ledger.BusyEvery.Microseconds() {
-		f = max(ledger.MinFactor, f*ledger.BusyFactor)
-		w.cut = now
+// refuse takes note of busy answers, when so many tasks have ended in all.
+func (w *window) refuse(now int64, busy, ended int) {
+	if age := now - w.since; age >= ledger.BusyPeriod.Microseconds() || age < 0 {
+		w.since, w.busy, w.from = now, 0, ended
 	}
-	w.f, w.busy = f, now
+	w.busy += busy
+	if ledger.TooBusy(w.busy, min(w.ready, w.target), ended-w.from) && (w.cut == 0 || now-w.cut >= ledger.BusyEvery.Microseconds()) {
+		w.f, w.cut = max(ledger.MinFactor, w.factor(now)*ledger.BusyFactor), now
+	}
 }
 
 func (f *farm) publish(ctx context.Context, s skeleton.Farm) error {

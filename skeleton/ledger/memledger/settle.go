@@ -62,7 +62,7 @@ func (f *farm) settle(now int64, outcomes []ledger.Outcome, busy int) ledger.Set
 		f.wakeUp()
 	}
 	if busy > 0 {
-		f.win.refuse(now)
+		f.win.refuse(now, busy, f.n.Done+f.n.Dead)
 	}
 	s.Window, s.Live, s.Waiting = f.win.size(now), f.live, f.n.Waiting
 	return s

@@ -9,7 +9,8 @@
 --                        (timed: of the done and dead those that had a due)
 --                        and xsubmitted xdone xdead, of jobs that expired, by which
 --                        what was ever submitted, done or dead can be told
---   win          hash    ready target slots, and the factor: f ft (last busy) fc (last cut)
+--   win          hash    ready target slots, and the factor: f ft (when it fell last)
+--                        fs (busy answers are counted since) fb (so many) fd (ended before)
 --   runs         hash    R → job,piece,off,idx,count,class,due,accepted,attempts,flags,tenant
 --                        (flags: 1 no retry, 2 cancelled; due 0 = none)
 --   next         hash    R → how many of its tasks have left it
@@ -269,7 +270,7 @@ local function window(w)
   if n <= 0 then return 0 end
   return math.max(1, math.floor(n * w[3] * factor(w) + 1e-9))
 end
-local function readwin() return redis.call('HMGET', P .. 'win', 'ready', 'target', 'slots', 'f', 'ft', 'fc') end
+local function readwin() return redis.call('HMGET', P .. 'win', 'ready', 'target', 'slots', 'f', 'ft') end
 
 -- Live leases, without the ~.
 local function leased() return math.max(0, redis.call('ZCARD', P .. 'leases') - 1) end

@@ -181,14 +181,22 @@ local back = counts['waiting'] or 0
 flush(tonumber(ARGV[3]), tonumber(ARGV[4]))
 if back > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
 
+-- Busy answers shrink the window where they are too many for the tasks that end:
+-- ledger.TooBusy says why.
 local win = readwin()
-if tonumber(ARGV[2]) > 0 then
-  local f = factor(win)
-  if now - tonumber(win[6] or 0) >= 100000 then
-    f = math.max(0.25, f * 0.9)
-    redis.call('HSET', P .. 'win', 'fc', NOW)
+local busy = tonumber(ARGV[2])
+if busy > 0 then
+  local n = redis.call('HMGET', P .. 'n', 'done', 'dead')
+  local ended = (n[1] or 0) + (n[2] or 0)
+  local c = redis.call('HMGET', P .. 'win', 'fs', 'fb', 'fd')
+  local since, sum, from = tonumber(c[1] or 0), tonumber(c[2] or 0), tonumber(c[3] or 0)
+  if now - since >= 1000000 or now < since then since, sum, from = now, 0, ended end
+  sum = sum + busy
+  redis.call('HSET', P .. 'win', 'fs', F(since), 'fb', sum, 'fd', from)
+  local replicas = math.min(tonumber(win[1] or 1), tonumber(win[2] or 1))
+  if sum >= 2 * replicas * (1 + ended - from) and (not win[5] or now - win[5] >= 100000) then
+    win[4], win[5] = math.max(0.25, factor(win) * 0.9), now
+    redis.call('HSET', P .. 'win', 'f', string.format('%.6f', win[4]), 'ft', NOW)
   end
-  redis.call('HSET', P .. 'win', 'f', string.format('%.6f', f), 'ft', NOW)
-  win[4], win[5] = f, now
 end
 return { window(win), leased(), tonumber(redis.call('HGET', P .. 'n', 'waiting') or 0), table.concat(letters), unpack(verdicts) }
