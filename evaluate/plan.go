@@ -59,7 +59,7 @@ func findPlan(ctx context.Context, c sim.Config, effort int, run runFunc) (*plan
 	target := (1 - c.Scenario.Farm.Target) * float64(len(m.at))
 	allowed := target
 	var found *planned
-	var least score
+	var short, cost float64
 	for i := range rounds {
 		share := effort / 2 / (rounds - 1)
 		if i == 0 {
@@ -71,8 +71,8 @@ func findPlan(ctx context.Context, c sim.Config, effort int, run runFunc) (*plan
 		if err != nil {
 			return nil, err
 		}
-		if here := (score{max(0, c.Scenario.Farm.Target-float64(r.OnTime())), r.WorkerSeconds}); found == nil || here.compare(least) < 0 {
-			found, least = p, here
+		if missing := max(0, c.Scenario.Farm.Target-float64(r.OnTime())); found == nil || missing < short || missing == short && r.WorkerSeconds < cost {
+			found, short, cost = p, missing, r.WorkerSeconds
 		}
 		// Where the model is wrong by some share, correct by it, a little less each time.
 		allowed = max(0, allowed+(target-float64(r.Late))*math.Pow(0.9, float64(i)))

@@ -7,33 +7,48 @@ import (
 	"slices"
 )
 
-// score of a trial: how much is missing to the target, and what it costs. Lateness
-// comes first; cost decides among those that are on target.
-type score struct {
-	short float64 // of the share on time, in the worst of the scenarios
-	cost  float64
-}
-
-// at is the score where lateness may be so many times what the target allows.
-func (t *trial) at(level float64) score {
-	s := score{cost: t.Cost}
+// short is how much is missing to the target, in the worst of the scenarios, where
+// lateness may be so many times what the target allows.
+func (t *trial) short(level float64) (most float64) {
 	for i, onTime := range t.OnTime {
 		if onTime.Known() {
-			s.short = max(s.short, 1-level*(1-t.targets[i])-float64(onTime))
+			most = max(most, 1-level*(1-t.targets[i])-float64(onTime))
 		}
 	}
-	return s
+	return most
 }
 
-func (s score) compare(o score) int {
-	return cmp.Or(cmp.Compare(s.short, o.short), cmp.Compare(s.cost, o.cost))
+// steep is how many percent of cost a percent more of lateness is worth where there is
+// too much of it. Along the fronts of good policies it is about 0.1: with more than that
+// the optimum is on target. With less than 1, laws that are late but cheap lead a search
+// of few draws away from there; with much more it sees only a cliff.
+const steep = 1.0
+
+// value is what a search minimises: the logarithm of the cost, and for lateness beyond
+// what is allowed steep times the logarithm of how many times that is.
+func (t *trial) value(level float64) float64 {
+	late := 1.0
+	for i, onTime := range t.OnTime {
+		if allowed := max(level*(1-t.targets[i]), 1e-4); onTime.Known() {
+			late = max(late, (1-float64(onTime))/allowed)
+		}
+	}
+	return math.Log(max(t.Cost, 1e-9)) + steep*math.Log(late)
 }
 
 // best sorts trials, the best at a level first, and leaves equal ones in order.
 func best(trials []*trial, level float64) []*trial {
 	sorted := slices.Clone(trials)
-	slices.SortStableFunc(sorted, func(a, b *trial) int { return a.at(level).compare(b.at(level)) })
+	slices.SortStableFunc(sorted, func(a, b *trial) int { return cmp.Compare(a.value(level), b.value(level)) })
 	return sorted
+}
+
+// cheapest is the trial that costs least of those on target; where none is, the least
+// late.
+func cheapest(trials []*trial) *trial {
+	return slices.MinFunc(trials, func(a, b *trial) int {
+		return cmp.Or(cmp.Compare(a.short(1), b.short(1)), cmp.Compare(a.Cost, b.Cost))
+	})
 }
 
 // crossEntropy is the cross-entropy method of Rubinstein (1999) in the unit cube: a

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -77,7 +78,7 @@ func (s *searching) counts(ctx context.Context) ([]*trial, error) {
 		if err := s.play(ctx, one, work); err != nil {
 			return nil, err
 		}
-		if one[0].at(1).short > 0 {
+		if one[0].short(1) > 0 {
 			lo = middle + 1
 		} else {
 			hi = middle
@@ -121,10 +122,10 @@ func (s *searching) choose(list []*trial) *Calibration {
 		c.Scenarios = append(c.Scenarios, scenario.Name)
 	}
 	for _, t := range list {
-		t.OnTarget = t.at(1).short == 0
+		t.OnTarget = t.short(1) == 0
 	}
-	c.Best = best(list, 1)[0].Tuned
-	slices.SortStableFunc(list, func(a, b *trial) int { return sign(a.at(0).short - b.at(0).short) })
+	c.Best = cheapest(list).Tuned
+	slices.SortStableFunc(list, func(a, b *trial) int { return cmp.Compare(a.short(0), b.short(0)) })
 	for _, t := range list {
 		if k := len(c.Front); k == 0 || t.Cost < c.Front[k-1].Cost {
 			c.Front = append(c.Front, t.Tuned)

@@ -63,13 +63,21 @@ func (p *Place) mark() string {
 	return s
 }
 
+// seeds are those of most places; the plan oracle may have fewer.
+func (r *Ranking) seeds() (n int) {
+	for i := range r.Places {
+		n = max(n, r.Places[i].Seeds)
+	}
+	return n
+}
+
 const legend = "★ cheapest on target   ✗ misses it   ○ bound: nobody could run it   ! overloaded   ± 95 % interval over seeds   (n) parameters chosen by calibration"
 
 // Text writes rankings for a terminal.
 func Text(w io.Writer, list []Ranking) error {
 	for i := range list {
 		r := &list[i]
-		fmt.Fprintf(w, "%s, %s on time wanted, %d seeds\n", r.Scenario, percent(r.Target), r.Places[0].Seeds)
+		fmt.Fprintf(w, "%s, %s on time wanted, %d seeds\n", r.Scenario, percent(r.Target), r.seeds())
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprint(t, " \t")
 		for _, c := range columns {
