@@ -118,7 +118,7 @@ func TestPooledCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if y := found.Best.Values[1]; y < 40 || y > 48 || len(found.Best.OnTime) != 2 {
+	if y := found.Best.Values[1]; y < 40 || y > 60 || len(found.Best.OnTime) != 2 {
 		t.Errorf("best %+v", found.Best)
 	}
 	if member, err := found.Contender(toyFamily(), found.Best); err != nil || member.Free != 2 {
