@@ -189,7 +189,18 @@ func drawing(from, out, scenario, kind string) string {
 	return filepath.Join(from, folder, strings.NewReplacer(":", "-", "/", "-").Replace(scenario)+"-"+kind+".svg")
 }
 
-// drawAll draws what the peers came to, and ten minutes of the peer.
+// lively is the cheapest contender on target that scales now and then, for a time line
+// on which something can be seen; else the peer.
+func lively(e *evaluate.Examination) evaluate.Contender {
+	for _, p := range report.Rank(e.Entries)[0].Places {
+		if p.OnTarget() && p.Parameters != string(evaluate.Bound) && p.Values[evaluate.Actions].Mean > 20 {
+			return evaluate.Contender{Name: p.Policy, Spec: p.Specification}
+		}
+	}
+	return e.Peer.Contender
+}
+
+// drawAll draws what the peers came to, and ten minutes of a policy.
 func drawAll(ctx context.Context, e *evaluate.Examination, out string) error {
 	save := func(kind string, draw func(io.Writer) error) error {
 		var b bytes.Buffer
@@ -212,7 +223,7 @@ func drawAll(ctx context.Context, e *evaluate.Examination, out string) error {
 	if len(e.Peer.Episodes) == 0 {
 		return nil
 	}
-	p := &playing{scenario: e.Scenario, contender: e.Peer.Contender}
+	p := &playing{scenario: e.Scenario, contender: lively(e)}
 	if !e.Unguarded {
 		p.guard = &guard.Settings{}
 	}

@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -66,7 +67,10 @@ func Timeline(w io.Writer, title string, run []Moment, deadline float64) error {
 	plots := make([][]*plot.Plot, len(panels))
 	for i, panel := range panels {
 		p := plot.New()
-		p.Y.Label.Text, p.Y.Min = panel.label, 0
+		p.Y.Label.Text = panel.label
+		if i < len(panels)-1 {
+			p.Y.Min = 0
+		}
 		for _, l := range panel.lines {
 			if len(l.of) == 0 {
 				continue
@@ -99,7 +103,7 @@ func Timeline(w io.Writer, title string, run []Moment, deadline float64) error {
 		last.Add(due)
 		last.Legend.Add("deadline", due)
 		last.Legend.Top = true
-		last.Y.Scale, last.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		last.Y.Scale, last.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(ticks)
 		positive(last)
 	}
 	c := vgsvg.New(20*vg.Centimeter, 16*vg.Centimeter)
@@ -108,6 +112,18 @@ func Timeline(w io.Writer, title string, run []Moment, deadline float64) error {
 	}
 	_, err := c.WriteTo(w)
 	return err
+}
+
+// ticks of a logarithmic axis: 1, 2 and 5 times the powers of ten.
+func ticks(lo, hi float64) (list []plot.Tick) {
+	for decade := math.Pow(10, math.Floor(math.Log10(lo))); decade <= hi; decade *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if x := m * decade; lo <= x && x <= hi {
+				list = append(list, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', 3, 64)})
+			}
+		}
+	}
+	return list
 }
 
 // positive keeps an axis fit for logarithms.
@@ -120,67 +136,130 @@ func positive(p *plot.Plot) {
 	}
 }
 
+// wide is how many times what the target allows may be late to be drawn, and narrow
+// the part of it below which all are drawn alike.
+const (
+	wide   = 12
+	narrow = 0.02
+)
+
 // Pareto draws lateness against mean workers of the entries of one scenario, as SVG:
-// better is down and to the left. A front is drawn as a line.
+// better is down and to the left. Those that are much too late are left out. A front is
+// drawn as a line.
 func Pareto(w io.Writer, title string, entries []evaluate.Entry, fronts map[string]evaluate.Front) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "late %", "mean workers"
-	var target float64
+	if len(entries) == 0 {
+		return fmt.Errorf("report: %s: there is nothing to draw", title)
+	}
+	allowed := 100 * max(1-entries[0].Scenario.Farm.Target, 1e-4)
+	place := func(e *evaluate.Entry) (xy plotter.XY, ok bool) {
+		late := 100 * (1 - e.Mean(evaluate.OnTime))
+		return plotter.XY{X: max(late, narrow*allowed), Y: e.Mean(evaluate.MeanWorkers)}, late <= wide*allowed // no, where it is unknown
+	}
+	var names labels
 	for i := range entries {
-		e := &entries[i]
-		target = 100 * (1 - e.Scenario.Farm.Target)
-		late, workers := 100*(1-e.Mean(evaluate.OnTime)), e.Mean(evaluate.MeanWorkers)
-		if math.IsNaN(late) {
+		xy, ok := place(&entries[i])
+		if !ok {
 			continue
 		}
-		dot, err := plotter.NewScatter(plotter.XYs{{X: shown(late), Y: workers}})
+		dot, err := plotter.NewScatter(plotter.XYs{xy})
 		if err != nil {
 			return err
 		}
 		dot.Radius = vg.Points(3)
-		dot.Color, dot.Shape = style(e.Contender.Origin)
-		name, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: shown(late), Y: workers}}, Labels: []string{e.Contender.Name}})
-		if err != nil {
-			return err
-		}
-		name.Offset = vg.Point{X: vg.Points(4), Y: vg.Points(2)}
-		name.TextStyle[0].Font.Size = vg.Points(8)
-		p.Add(dot, name)
+		dot.Color, dot.Shape = style(entries[i].Contender.Origin)
+		p.Add(dot)
+		names.add(xy, entries[i].Contender.Name)
 	}
-	for name, front := range fronts {
-		var xy plotter.XYs
-		for _, e := range front {
-			xy = append(xy, plotter.XY{X: shown(100 * (1 - e.Mean(evaluate.OnTime))), Y: e.Mean(evaluate.MeanWorkers)})
-		}
-		line, err := plotter.NewLine(xy)
-		if err != nil {
-			return err
-		}
-		line.Color = grey
-		p.Add(line)
-		p.Legend.Add(name, line)
-	}
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.X.Min, p.X.Max = max(least, min(p.X.Min, target/2)), max(p.X.Max*1.5, 2*target)
-	p.Y.Min = 0
-	limit, err := plotter.NewLine(plotter.XYs{{X: max(least, target), Y: p.Y.Min}, {X: max(least, target), Y: p.Y.Max}})
-	if err != nil {
+	if err := names.draw(p); err != nil {
 		return err
 	}
-	limit.Color, limit.Dashes = red, []vg.Length{vg.Points(3), vg.Points(3)}
-	p.Add(limit)
-	p.Legend.Add("target", limit)
-	p.Legend.Top = true
+	for name, front := range fronts {
+		var xys plotter.XYs
+		for i := range front {
+			if xy, ok := place(&front[i]); ok {
+				xys = append(xys, xy)
+			}
+		}
+		if err := line(p, name, xys, grey, false); err != nil {
+			return err
+		}
+	}
+	p.X.Min, p.X.Max = min(p.X.Min, allowed/4)/1.3, max(p.X.Max*2, 2*allowed)
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(ticks)
+	p.Y.Min /= 1.2
+	if p.Y.Max > 4*p.Y.Min {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(ticks)
+		positive(p)
+	}
+	if err := line(p, "target", plotter.XYs{{X: allowed, Y: p.Y.Min}, {X: allowed, Y: p.Y.Max}}, red, true); err != nil {
+		return err
+	}
+	p.Legend.Top, p.Legend.Left = true, true
 	c := vgsvg.New(18*vg.Centimeter, 12*vg.Centimeter)
-	p.Draw(draw.New(c))
-	_, err = c.WriteTo(w)
+	p.Draw(draw.Crop(draw.New(c), 0, -vg.Points(10), 0, 0))
+	_, err := c.WriteTo(w)
 	return err
 }
 
-// least lateness that a logarithmic axis shows, in percent.
-const least = 0.01
+// line adds a line with its name, where it has points.
+func line(p *plot.Plot, name string, xys plotter.XYs, c color.Color, dashed bool) error {
+	if len(xys) == 0 {
+		return nil
+	}
+	l, err := plotter.NewLine(xys)
+	if err != nil {
+		return err
+	}
+	l.Color = c
+	if dashed {
+		l.Dashes = []vg.Length{vg.Points(3), vg.Points(3)}
+	}
+	p.Add(l)
+	p.Legend.Add(name, l)
+	return nil
+}
 
-func shown(late float64) float64 { return max(late, least) }
+// labels name points; those that lie together have one label.
+type labels struct {
+	at   plotter.XYs
+	text []string
+	more []int
+}
+
+func (l *labels) add(xy plotter.XY, name string) {
+	for i, o := range l.at {
+		if math.Abs(math.Log(o.X/xy.X)) < 0.2 && math.Abs(math.Log(o.Y/xy.Y)) < 0.05 {
+			if l.text[i] != name {
+				l.more[i]++
+			}
+			return
+		}
+	}
+	l.at, l.text, l.more = append(l.at, xy), append(l.text, name), append(l.more, 0)
+}
+
+func (l *labels) draw(p *plot.Plot) error {
+	if len(l.at) == 0 {
+		return nil
+	}
+	for i, n := range l.more {
+		if n > 0 {
+			l.text[i] = fmt.Sprintf("%s and %d more", l.text[i], n)
+		}
+	}
+	drawn, err := plotter.NewLabels(plotter.XYLabels{XYs: l.at, Labels: l.text})
+	if err != nil {
+		return err
+	}
+	drawn.Offset = vg.Point{X: vg.Points(5), Y: vg.Points(2)}
+	for i := range drawn.TextStyle {
+		drawn.TextStyle[i].Font.Size = vg.Points(8)
+	}
+	p.Add(drawn)
+	return nil
+}
 
 // style tells calibrated from default parameters and from bounds.
 func style(o evaluate.Origin) (color.Color, draw.GlyphDrawer) {

@@ -46,7 +46,7 @@ func (d *Results) Write(w io.Writer, drawing func(scenario, kind string) string)
 			return err
 		}
 		fmt.Fprintf(&b, "\n%s\n", room(e))
-		fmt.Fprintf(&b, "\n![lateness against workers](%s)\n![time line of the peer](%s)\n", drawing(e.Scenario.Name, "pareto"), drawing(e.Scenario.Name, "timeline"))
+		fmt.Fprintf(&b, "\n![lateness against workers](%s)\n![time line of the cheapest policy that scales](%s)\n", drawing(e.Scenario.Name, "pareto"), drawing(e.Scenario.Name, "timeline"))
 		parameters(&b, e)
 	}
 	_, err := w.Write(b.Bytes())
