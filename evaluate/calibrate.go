@@ -153,7 +153,7 @@ func (c *Calibrator) Known(ctx context.Context, f Family, scenarios []*workload.
 }
 
 // searchVersion changes when a search may find something else.
-const searchVersion = 2
+const searchVersion = 3
 
 // kept asks the Store.
 func (c *Calibrator) kept(ctx context.Context, f Family, scenarios []*workload.Scenario, b Budget) (key string, kept *Calibration, err error) {

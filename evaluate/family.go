@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"fmt"
 	"math"
 
 	"farmhand/policy"
@@ -97,18 +96,6 @@ func (f *Family) defaults() []float64 {
 		v[i] = t.Default
 	}
 	return f.point(v)
-}
-
-// names lists the free parameters, for people.
-func (f *Family) names() string {
-	s := ""
-	for i, t := range f.Free {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprintf("%s %g…%g", t.Name, t.Min, t.Max)
-	}
-	return s
 }
 
 // Default is the member with the default parameters.
