@@ -21,9 +21,9 @@ func small(horizon float64) *workload.Scenario {
 
 // No other policy is on target for less than the oracle.
 func TestOracleIsTheBest(t *testing.T) {
-	s := small(900)
-	list := []Contender{Plan(t.Context(), 1000)}
-	c := Calibrator{Settings: Settings{Jobs: 2}, Budget: QuickBudget()}
+	s := small(600)
+	list := []Contender{Plan(t.Context(), 400)}
+	c := Calibrator{Settings: Settings{Jobs: 2}, Budget: Budget{Random: 16, Generations: 2, Population: 8, Final: 3, Horizon: 600, Seeds: seeds(1, 2)}}
 	for _, name := range []string{"static", "threshold", "regime-oracle"} {
 		family := Regime()
 		if name != "regime-oracle" {
