@@ -77,6 +77,18 @@ func (c *Calibration) Contender(f Family, t Tuned) (Contender, error) {
 	return member, nil
 }
 
+// Members are the contenders of the front.
+func (c *Calibration) Members(f Family) ([]Contender, error) {
+	list := make([]Contender, len(c.Front))
+	for i, t := range c.Front {
+		var err error
+		if list[i], err = c.Contender(f, t); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // Calibrator searches the parameters of a family for the fewest worker-seconds with
 // which enough tasks are on time, on each of the scenarios.
 //

@@ -112,13 +112,11 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 	study := Study{Settings: x.Settings, Seeds: x.Seeds}
 	peer, own := PeerOf(e.Calibrations), len(list)
 	if peer != nil {
-		for _, t := range peer.Front {
-			member, err := peer.Contender(families[peer.Family], t)
-			if err != nil {
-				return err
-			}
-			list = append(list, member)
+		members, err := peer.Members(families[peer.Family])
+		if err != nil {
+			return err
 		}
+		list = append(list, members...)
 	}
 	entries, err := study.Run(ctx, []Case{{e.Scenario, list}})
 	if err != nil {
@@ -139,14 +137,4 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 		e.Entries = append(e.Entries, oracle...)
 	}
 	return nil
-}
-
-// Gap is the share of the peer's cost that an entry saves at its own lateness, with
-// its interval; see Front.Compare.
-func (e *Examination) Gap(entry *Entry) Interval {
-	more, cost := e.Front.Compare(entry), e.Front.Cost(entry)
-	if !cost.Known() || cost <= 0 {
-		return more
-	}
-	return Interval{-more.Mean / cost, -more.Hi / cost, -more.Lo / cost}
 }

@@ -31,10 +31,9 @@ type Front []Entry
 // to equal lateness, so that the interval of the d_s knows that the latenesses, and
 // with them w, are estimates (the delta method), and that they are paired.
 func (f Front) Compare(x *Entry) Interval {
-	unknown := Interval{policy.Unknown, policy.Unknown, policy.Unknown}
 	a, b := f.neighbours(x)
 	if a == nil {
-		return unknown
+		return Nothing
 	}
 	late := [3][]float64{lateness(x), lateness(a), lateness(b)}
 	cost := [3][]float64{x.Values(WorkerSeconds), a.Values(WorkerSeconds), b.Values(WorkerSeconds)}
@@ -62,6 +61,16 @@ func (f Front) Cost(x *Entry) policy.Maybe {
 		return policy.Unknown
 	}
 	return policy.Maybe(x.Mean(WorkerSeconds)) - more.Mean
+}
+
+// Saves is the share of the family's cost that an entry saves at its own lateness; see
+// Compare.
+func (f Front) Saves(x *Entry) Interval {
+	more, cost := f.Compare(x), f.Cost(x)
+	if !cost.Known() || cost <= 0 {
+		return Nothing
+	}
+	return Interval{-more.Mean / cost, -more.Hi / cost, -more.Lo / cost}
 }
 
 // neighbours are the members on either side of x; nil where there are none.
@@ -109,7 +118,7 @@ func (f Front) pareto(x *Entry) []*Entry {
 func (e *Entry) Against(peer *Entry, m Measure) Interval {
 	part := peer.on(e)
 	if part == nil {
-		return Interval{policy.Unknown, policy.Unknown, policy.Unknown}
+		return Nothing
 	}
 	return Paired(e.Values(m), part.Values(m))
 }

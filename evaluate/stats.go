@@ -18,6 +18,9 @@ type Interval struct {
 	Mean, Lo, Hi policy.Maybe
 }
 
+// Nothing is the interval of which nothing is known.
+var Nothing = Interval{policy.Unknown, policy.Unknown, policy.Unknown}
+
 // MeanOf is the mean of independent values, with Student's interval
 //
 //	mean ± t(n−1; 0.975)·s/√n
@@ -25,7 +28,7 @@ type Interval struct {
 // Of one value the bounds are unknown, of none the mean is too, and so is all where
 // one of the values is.
 func MeanOf(x []float64) Interval {
-	iv := Interval{policy.Unknown, policy.Unknown, policy.Unknown}
+	iv := Nothing
 	if len(x) == 0 {
 		return iv
 	}

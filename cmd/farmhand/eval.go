@@ -127,6 +127,7 @@ farmhand calibrate --out or farmhand train wrote, and
 	flags.IntVar(&o.seeds, "seeds", 10, "seeds: runs of each policy on each scenario")
 	flags.Uint64Var(&o.seed, "seed", evaluate.EvaluationSeeds()[0], "the first of them")
 	flags.BoolVar(&o.defaults, "defaults", false, "use the defaults of all laws, calibrated or not")
+	flags.StringVar(&o.peer, "peer", "", "calibrated law to compare with at equal lateness; best: the cheapest on target")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flags.BoolVar(&o.asCSV, "csv", false, "print CSV")
 	return cmd
@@ -137,6 +138,7 @@ type evalOptions struct {
 	seeds         int
 	seed          uint64
 	defaults      bool
+	peer          string
 	asJSON, asCSV bool
 }
 
@@ -164,11 +166,24 @@ func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
 		}
 		cases = append(cases, evaluate.Case{Scenario: s, Contenders: list})
 		runs += len(list) * o.seeds
+		if o.peer != "" {
+			r, err := field.rival(ctx, s, o.peer)
+			if err != nil {
+				return err
+			}
+			field.rivals = append(field.rivals, r)
+			runs += len(r.members) * o.seeds
+		}
 	}
 	settings.Store = nil // runs take seconds
 	var bar *progress
 	settings.Ran, bar = ticker(cmd.ErrOrStderr(), "runs", runs)
 	entries, err := runCases(ctx, settings, cases, o)
+	for i, r := range field.rivals {
+		if err == nil {
+			err = r.run(ctx, evaluate.Study{Settings: settings, Seeds: o.list()}, scenarios[i])
+		}
+	}
 	bar.finish()
 	if err != nil && (ctx.Err() == nil || len(entries) == 0) {
 		return err
@@ -182,15 +197,20 @@ func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
 	return nil
 }
 
+// list are the seeds.
+func (o *evalOptions) list() (seeds []uint64) {
+	for i := range o.seeds {
+		seeds = append(seeds, o.seed+uint64(i))
+	}
+	return seeds
+}
+
 // oracleSeeds are as many as the plan oracle serves at most.
 const oracleSeeds = 5
 
 // runCases runs the cases; the plan oracle with fewer seeds than the others.
 func runCases(ctx context.Context, settings evaluate.Settings, cases []evaluate.Case, o *evalOptions) ([]evaluate.Entry, error) {
-	study := evaluate.Study{Settings: settings}
-	for i := range o.seeds {
-		study.Seeds = append(study.Seeds, o.seed+uint64(i))
-	}
+	study := evaluate.Study{Settings: settings, Seeds: o.list()}
 	isOracle := func(c evaluate.Contender) bool { return c.Name == "oracle" }
 	rest, oracles := slices.Clone(cases), slices.Clone(cases)
 	for i := range cases {
@@ -211,6 +231,7 @@ type field struct {
 	calibrator evaluate.Calibrator
 	defaults   bool
 	untuned    map[string]bool
+	rivals     []*rival // by scenario, where there is a --peer
 }
 
 // bounds are the oracles.
@@ -363,6 +384,14 @@ func (f *field) print(cmd *cobra.Command, entries []evaluate.Entry, o *evalOptio
 	if n := len(f.untuned); n > 0 && !f.defaults {
 		fmt.Fprintf(cmd.ErrOrStderr(), "with their defaults: %d policies; farmhand calibrate finds better parameters\n", n)
 	}
+	ranks := report.Rank(entries)
+	for i := range ranks {
+		for _, r := range f.rivals {
+			if r.scenario == ranks[i].Scenario {
+				ranks[i].Against(r.law, r.front, entries)
+			}
+		}
+	}
 	switch {
 	case o.asCSV:
 		return report.CSV(out, rows)
@@ -370,11 +399,12 @@ func (f *field) print(cmd *cobra.Command, entries []evaluate.Entry, o *evalOptio
 		r := bench.NewReport(o.seed)
 		r.Figures["eval_s"], r.Figures["eval_simulated_h"] = took.Seconds(), hours
 		return printJSON(out, struct {
-			Rows []evaluate.Row `json:"rows"`
+			Rows    []evaluate.Row `json:"rows"`
+			Against []comparison   `json:"against,omitempty"`
 			*bench.Report
-		}{rows, r})
+		}{rows, comparisons(ranks), r})
 	}
-	return report.Text(out, report.Rank(entries))
+	return report.Text(out, ranks)
 }
 
 func printJSON(w io.Writer, v any) error {

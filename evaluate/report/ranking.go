@@ -14,7 +14,22 @@ import (
 type Ranking struct {
 	Scenario string
 	Target   float64
+	Peer     string // whom Saves compares with; empty: nobody
 	Places   []Place
+}
+
+// Against compares the places with a peer's front, whose entries are on the ranking's
+// scenario. entries are those that were ranked.
+func (r *Ranking) Against(peer string, front evaluate.Front, entries []evaluate.Entry) {
+	r.Peer = peer
+	for i := range r.Places {
+		p := &r.Places[i]
+		for k := range entries {
+			if e := &entries[k]; e.Scenario.Name == r.Scenario && e.Contender.Spec == p.Specification && string(e.Contender.Origin) == p.Parameters {
+				p.Saves = front.Saves(e)
+			}
+		}
+	}
 }
 
 // Place is a row of a ranking.
@@ -24,6 +39,8 @@ type Place struct {
 	// More is how many mean workers it has beyond the best, or, where there is none,
 	// beyond the first: the same seeds, pair by pair.
 	More evaluate.Interval
+	// Saves is the share of the peer's cost that it saves at equal lateness.
+	Saves evaluate.Interval
 }
 
 // bound reports whether nobody could run it.
@@ -76,7 +93,7 @@ func rank(entries []evaluate.Entry) Ranking {
 		}
 	}
 	for i := range rows {
-		p := Place{Row: rows[i].row, More: rows[i].entry.Against(rows[best].entry, evaluate.MeanWorkers)}
+		p := Place{Row: rows[i].row, More: rows[i].entry.Against(rows[best].entry, evaluate.MeanWorkers), Saves: evaluate.Nothing}
 		p.Best = i == best && p.OnTarget() && !p.bound()
 		r.Places = append(r.Places, p)
 	}

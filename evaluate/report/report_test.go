@@ -60,6 +60,9 @@ func TestRank(t *testing.T) {
 	if got := r.Verdict(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	if r.Against("static", evaluate.Front{entry("static", evaluate.Calibrated, 10, 10), entry("static", evaluate.Calibrated, 60, 9)}, entries()); math.Abs(float64(r.Places[0].Saves.Mean)-4.3/9.35) > 1e-9 {
+		t.Errorf("the oracle saves %+v", r.Places[0].Saves)
+	}
 	none := Rank(entries()[:2])[0]
 	if got := none.Verdict(); got != "toy: no policy keeps 95 % on time." || none.Places[0].Best {
 		t.Error(got)

@@ -110,7 +110,7 @@ func (d *Results) summary(b *bytes.Buffer) {
 			if x == nil {
 				return "–"
 			}
-			gap := e.Gap(x)
+			gap := e.Front.Saves(x)
 			if !gap.Mean.Known() {
 				return "–"
 			}
@@ -118,7 +118,7 @@ func (d *Results) summary(b *bytes.Buffer) {
 		}
 		verdict := "–"
 		if oracle := of("oracle"); oracle != nil {
-			verdict = roomWord(float64(e.Gap(oracle).Mean))
+			verdict = roomWord(float64(e.Front.Saves(oracle).Mean))
 			if verdict == "none" {
 				none = append(none, e.Scenario.Name)
 			}
@@ -161,7 +161,7 @@ func room(e *evaluate.Examination) string {
 		if x.Contender.Origin != evaluate.Bound {
 			continue
 		}
-		if gap := e.Gap(x); gap.Mean.Known() {
+		if gap := e.Front.Saves(x); gap.Mean.Known() {
 			parts = append(parts, fmt.Sprintf("%s %s %%", x.Contender.Name, interval(gap, 100, 1)))
 		} else if len(e.Peer.Episodes) > 0 {
 			more := 1 - x.Mean(evaluate.MeanWorkers)/e.Peer.Mean(evaluate.MeanWorkers)

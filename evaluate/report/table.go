@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -46,6 +47,15 @@ var columns = []column{
 	{"flaps/h", func(p *Place) string { return decimal(p.Values[evaluate.Flaps].Mean, 1, 0) }},
 }
 
+// columnsOf are the columns of a ranking: with a peer one more.
+func columnsOf(r *Ranking) []column {
+	if r.Peer == "" {
+		return columns
+	}
+	saves := column{"saves %", func(p *Place) string { return interval(p.Saves, 100, 1) }}
+	return slices.Insert(slices.Clone(columns), 9, saves)
+}
+
 // mark of a place: the best, a miss, a load that is too much.
 func (p *Place) mark() string {
 	s := ""
@@ -80,14 +90,14 @@ func Text(w io.Writer, list []Ranking) error {
 		fmt.Fprintf(w, "%s, %s on time wanted, %d seeds\n", r.Scenario, percent(r.Target), r.seeds())
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprint(t, " \t")
-		for _, c := range columns {
+		for _, c := range columnsOf(r) {
 			fmt.Fprintf(t, "%s\t", c.head)
 		}
 		fmt.Fprintln(t)
 		for k := range r.Places {
 			p := &r.Places[k]
 			fmt.Fprintf(t, "%s\t", p.mark())
-			for _, c := range columns {
+			for _, c := range columnsOf(r) {
 				fmt.Fprintf(t, "%s\t", c.cell(p))
 			}
 			fmt.Fprintln(t)
@@ -99,6 +109,9 @@ func Text(w io.Writer, list []Ranking) error {
 			if p := &r.Places[k]; p.Specification != p.Policy {
 				fmt.Fprintf(w, "  %s\n", p.Specification)
 			}
+		}
+		if r.Peer != "" {
+			fmt.Fprintf(w, "saves: of the cost of %s, calibrated, at equal lateness; – where its family does not reach that lateness\n", r.Peer)
 		}
 		fmt.Fprintf(w, "→ %s\n\n", r.Verdict())
 	}
