@@ -126,6 +126,11 @@ func (c *Calibrator) Calibrate(ctx context.Context, f Family, scenarios []*workl
 	if len(scenarios) == 0 || len(c.Budget.Seeds) == 0 {
 		return nil, fmt.Errorf("evaluate: calibrating %s: want at least one scenario and one training seed", f.Name)
 	}
+	for _, s := range scenarios {
+		if !HasDues(s) {
+			return nil, fmt.Errorf("evaluate: calibrating %s: the tasks of %s have no deadline that could be kept: want one (farm.deadline of a scenario file)", f.Name, s.Name)
+		}
+	}
 	f = f.bounded(scenarios)
 	key, kept, err := c.kept(ctx, f, scenarios, c.Budget)
 	if err != nil || kept != nil {
@@ -151,6 +156,9 @@ func (c *Calibrator) Calibrate(ctx context.Context, f Family, scenarios []*workl
 	}
 	return found, err
 }
+
+// HasDues reports whether the tasks of a scenario are due at some time.
+func HasDues(s *workload.Scenario) bool { return s.Farm.Deadline > 0 || s.Farm.DeadlineFactor > 0 }
 
 // Known is what a Store has of a family's calibration with the first of the budgets
 // that it knows; nil where there is none.

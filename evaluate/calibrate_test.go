@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -176,6 +177,15 @@ func TestCalibrationIsKept(t *testing.T) {
 	want("another range", false, f, toy("toy"))
 	c.Budget.Random++
 	want("another budget", false, toyFamily(), toy("toy"))
+}
+
+func TestCalibrationNeedsDues(t *testing.T) {
+	s := toy("toy")
+	s.Farm.Deadline = 0
+	c := Calibrator{Budget: QuickBudget()}
+	if _, err := c.Calibrate(t.Context(), toyFamily(), []*workload.Scenario{s}); err == nil || !strings.Contains(err.Error(), "farm.deadline") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // Nothing of a law's parameters is tried that a farm cannot have.

@@ -128,7 +128,7 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 			e.Peer = entry
 		}
 	}
-	if x.OracleSeeds > 0 && e.Scenario.Farm.Deadline+e.Scenario.Farm.DeadlineFactor > 0 {
+	if x.OracleSeeds > 0 && HasDues(e.Scenario) {
 		study.Seeds = x.Seeds[:min(x.OracleSeeds, len(x.Seeds))]
 		oracle, err := study.Run(ctx, []Case{{e.Scenario, []Contender{Plan(ctx, x.Effort)}}})
 		if err != nil {

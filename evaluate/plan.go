@@ -40,7 +40,7 @@ const (
 func planContender(ctx context.Context, effort int, run runFunc) Contender {
 	c := Contender{Name: "oracle", Spec: fmt.Sprintf("oracle:effort=%d", effort), Origin: Bound, Unguarded: true, Version: "1"}
 	c.Make = func(config sim.Config) (policy.Policy, error) {
-		if config.Scenario.Farm.Deadline == 0 && config.Tasks.Deadline == nil {
+		if !HasDues(config.Scenario) && config.Tasks.Deadline == nil {
 			return nil, fmt.Errorf("evaluate: the oracle plans for deadlines, and the tasks of %s have none", config.Scenario.Name)
 		}
 		return findPlan(ctx, config, min(effort*len(config.Tasks.At), mostPlayed), run)

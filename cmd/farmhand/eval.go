@@ -302,7 +302,7 @@ func (f *field) contender(ctx context.Context, s *workload.Scenario, name string
 	if !f.defaults {
 		one := []*workload.Scenario{s}
 		known, err := f.calibrator.Known(ctx, family, one, evaluate.FullBudget(), evaluate.QuickBudget())
-		if err == nil && known == nil && family.Counted {
+		if err == nil && known == nil && family.Counted && evaluate.HasDues(s) {
 			known, err = f.calibrator.Calibrate(ctx, family, one)
 		}
 		if err != nil {

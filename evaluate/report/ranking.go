@@ -125,6 +125,8 @@ func (r *Ranking) Verdict() string {
 	var b strings.Builder
 	if best == nil {
 		fmt.Fprintf(&b, "%s: no policy keeps %s on time.", r.Scenario, percent(r.Target))
+	} else if !best.Values[evaluate.OnTime].Mean.Known() {
+		fmt.Fprintf(&b, "%s: no task has a deadline, so that cost alone decides: %s has %.2f workers.", r.Scenario, best.Policy, best.Values[evaluate.MeanWorkers].Mean)
 	} else {
 		fmt.Fprintf(&b, "%s: %s (%s) is the cheapest that keeps %s on time: %.2f workers at %s.", r.Scenario, best.Policy, best.Parameters,
 			percent(r.Target), best.Values[evaluate.MeanWorkers].Mean, percent(best.Values[evaluate.OnTime].Mean.Or(1)))

@@ -67,6 +67,13 @@ func TestRank(t *testing.T) {
 	if got := none.Verdict(); got != "toy: no policy keeps 95 % on time." || none.Places[0].Best {
 		t.Error(got)
 	}
+	free := entries()[:1]
+	for i := range free[0].Episodes {
+		free[0].Episodes[i].Result.Decided = 0
+	}
+	if got := Rank(free)[0].Verdict(); got != "toy: no task has a deadline, so that cost alone decides: slow has 2.05 workers." {
+		t.Error(got)
+	}
 	e := entries()
 	e[2].Episodes[0].Result.Saturated = true
 	if r := Rank(e)[0]; r.Places[1].mark() != "★!" || !strings.Contains(r.Verdict(), "more than the farm's maximum") {
