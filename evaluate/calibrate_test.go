@@ -179,6 +179,35 @@ func TestCalibrationIsKept(t *testing.T) {
 	want("another budget", false, toyFamily(), toy("toy"))
 }
 
+// A wide front has members on both sides of the target, and is kept.
+func TestWiden(t *testing.T) {
+	var runs atomic.Int32
+	c := Calibrator{Settings: Settings{Jobs: 2, Store: &shelf{}}, Budget: FullBudget()}
+	c.run = func(ctx context.Context, config sim.Config, d sim.Driver) (sim.Result, error) {
+		runs.Add(1)
+		return made(toyRun)(ctx, config, d)
+	}
+	one := []*workload.Scenario{toy("toy")}
+	found, err := c.Calibrate(t.Context(), toyFamily(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found.Front = []Tuned{found.Best}
+	wide, err := c.Widen(t.Context(), toyFamily(), one, found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := wide.Front[0], wide.Front[len(wide.Front)-1]
+	if !reflect.DeepEqual(wide.Best, found.Best) || first.OnTime[0] < 0.92 || last.OnTime[0] >= 0.9 || first.Cost <= last.Cost {
+		t.Errorf("front %+v", wide.Front)
+	}
+	runs.Store(0)
+	again, err := c.Widen(t.Context(), toyFamily(), one, found)
+	if err != nil || !reflect.DeepEqual(again, wide) || runs.Load() > 2 {
+		t.Errorf("%d runs; %+v, %v", runs.Load(), again, err)
+	}
+}
+
 func TestCalibrationNeedsDues(t *testing.T) {
 	s := toy("toy")
 	s.Farm.Deadline = 0

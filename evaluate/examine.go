@@ -112,6 +112,11 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 	study := Study{Settings: x.Settings, Seeds: x.Seeds}
 	peer, own := PeerOf(e.Calibrations), len(list)
 	if peer != nil {
+		calibrator := Calibrator{Settings: x.Settings, Budget: x.Budget}
+		peer, err := calibrator.Widen(ctx, families[peer.Family], []*workload.Scenario{e.Scenario}, peer)
+		if err != nil {
+			return err
+		}
 		members, err := peer.Members(families[peer.Family])
 		if err != nil {
 			return err

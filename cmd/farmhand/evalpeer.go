@@ -50,8 +50,16 @@ func (f *field) rival(ctx context.Context, s *workload.Scenario, name string) (*
 	if peer == nil {
 		return nil, usage("--peer %s: it is not calibrated for %s: want farmhand calibrate first, with the same guard", name, s.Name)
 	}
-	members, err := peer.Members(families[peer.Family])
-	return &rival{scenario: s.Name, law: peer.Family, members: members}, err
+	family := families[peer.Family]
+	wide, err := f.calibrator.Widen(ctx, family, []*workload.Scenario{s}, peer)
+	if err != nil {
+		return nil, err
+	}
+	members, err := wide.Members(family)
+	if err != nil {
+		return nil, err
+	}
+	return &rival{scenario: s.Name, law: peer.Family, members: members}, nil
 }
 
 // run lets the members serve what the others served.
