@@ -97,7 +97,10 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 		if err != nil {
 			return err
 		}
-		d.Examinations = append(d.Examinations, e)
+		d.Examinations, d.Pending = append(d.Examinations, e), nil
+		for _, later := range scenarios[i+1:] {
+			d.Pending = append(d.Pending, later.Name)
+		}
 		if err := drawAll(cmd.Context(), e, o.out); err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func TestResults(t *testing.T) {
 	list := entries()
 	front := evaluate.Front{entry("static", evaluate.Calibrated, 10, 10), entry("static", evaluate.Calibrated, 60, 9)}
 	d := Results{Command: "farmhand report peers", Machine: "a machine", Commit: "abc", Training: evaluate.TrainingSeeds(), Judging: []uint64{1001, 1002}, Oracle: 2,
-		Missing: []string{"the traces: no folder"},
+		Missing: []string{"the traces: no folder"}, Pending: []string{"flash", "ramp"},
 		Examinations: []*evaluate.Examination{{Scenario: list[0].Scenario, Load: 3.2, Entries: list, Peer: list[3], Front: front,
 			Calibrations: []*evaluate.Calibration{{Hours: 12}}}}}
 	var b bytes.Buffer
@@ -158,7 +158,7 @@ func TestResults(t *testing.T) {
 	// At 4.5 % late the family needs 10 − 0.7 + 0.05 workers; the oracle has 5.05.
 	for _, want := range []string{
 		"at commit abc on a machine", "seeds 1–8", "seeds 1001–1002", "| toy | 3.20 | static | 98.95 | 10.05 | 10.05 | – | – | 46 ± 0 % | yes |",
-		"Missing: the traces: no folder.", "![lateness against workers](toy-pareto.svg)", "Peer: static. Saved of its cost at equal lateness: oracle 46.0 ± 0.0 %.",
+		"Missing: the traces: no folder.", "goes on: flash, ramp.", "![lateness against workers](toy-pareto.svg)", "Peer: static. Saved of its cost at equal lateness: oracle 46.0 ± 0.0 %.",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -22,6 +22,7 @@ type Results struct {
 	Judging  []uint64
 	Oracle   int      // of the judging seeds that the plan oracle serves
 	Missing  []string // what could not be examined, and why
+	Pending  []string // scenarios that are not examined yet
 
 	Examinations []*evaluate.Examination
 }
@@ -134,6 +135,9 @@ func (d *Results) summary(b *bytes.Buffer) {
 	fmt.Fprint(b, "\n*saves*: of the peer's cost, at equal lateness. – where the peer's family does not reach that lateness. ✗ misses the target.\n")
 	if len(none) > 0 {
 		fmt.Fprintf(b, "\nThe peer is so near the oracle that no learner can win on: %s.\n", strings.Join(none, ", "))
+	}
+	if len(d.Pending) > 0 {
+		fmt.Fprintf(b, "\nNot examined yet, the same command goes on: %s.\n", strings.Join(d.Pending, ", "))
 	}
 	for _, m := range d.Missing {
 		fmt.Fprintf(b, "\nMissing: %s.\n", m)
