@@ -186,8 +186,8 @@ type Dispatch interface {
 	// call; they shrink the window. One verdict per outcome. Repeating a call
 	// whose answer was lost is safe.
 	Settle(ctx context.Context, outcomes []Outcome, busy int) (Settled, error)
-	// Exchange is Settle followed by Take, in one round trip where the store can
-	// do that: under load a dispatcher does nothing else.
+	// Exchange is Settle followed by Take, in one step where the store can do that:
+	// under load a dispatcher does nothing else.
 	Exchange(ctx context.Context, owner string, outcomes []Outcome, busy, max int) (Settled, Taken, error)
 	// Watch calls fn on every event of the farm until ctx ends; after each
 	// (re)connection it is called with a Wake, since events may have been missed.
@@ -337,7 +337,7 @@ type EventKind int
 
 // Kinds of events.
 const (
-	Wake   EventKind = iota // work arrived, or the window grew
+	Wake   EventKind = iota // work arrived where none may have waited, or the window grew
 	Cancel                  // the job Event.Job was cancelled
 )
 

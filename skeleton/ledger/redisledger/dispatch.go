@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/redis/go-redis/v9"
 
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
@@ -27,23 +26,28 @@ func (l *farm) TakeAny(ctx context.Context, owner string, max int) (ledger.Taken
 }
 
 func (l *farm) take(ctx context.Context, max int, anyway bool) (ledger.Taken, error) {
-	c := l.takeCall(max, anyway)
-	return l.taken(ctx, l.run(ctx, c.script, c.args...))
-}
-
-func (l *farm) takeCall(max int, anyway bool) call {
-	limits := l.store.limits
-	return call{scriptTake, []any{min(max, ledger.MaxBatch), flag(anyway), limits.KeptBytes, ledger.LeaseTime.Microseconds(),
-		ledger.MaxBatch, skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds()}}
-}
-
-// taken reads the answer of the take script. A task whose record cannot be read
-// dies alone.
-func (l *farm) taken(ctx context.Context, cmd *redis.Cmd) (ledger.Taken, error) {
-	a, err := cmd.Slice()
+	a, err := l.run(ctx, scriptTake, l.takeArgs(l.dispatchArgs(0), max, anyway)...).Slice()
 	if err != nil {
 		return ledger.Taken{}, check("take", err)
 	}
+	return l.taken(ctx, a)
+}
+
+// dispatchArgs begins the arguments of the scripts take, settle and exchange, with
+// room for n more.
+func (l *farm) dispatchArgs(n int) []any {
+	limits := l.store.limits
+	return append(make([]any, 0, 16+n), skeleton.LostBudget, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds())
+}
+
+// takeArgs appends what scripts/taking.lua takes.
+func (l *farm) takeArgs(args []any, max int, anyway bool) []any {
+	return append(args, min(max, ledger.MaxBatch), flag(anyway), l.store.limits.KeptBytes, ledger.LeaseTime.Microseconds(), ledger.MaxBatch)
+}
+
+// taken reads what scripts/taking.lua returns. A task whose record cannot be read
+// dies alone.
+func (l *farm) taken(ctx context.Context, a []any) (ledger.Taken, error) {
 	taken := micros(a[0].(string))
 	t := ledger.Taken{Window: integer(a[1]), Live: integer(a[2]), Waiting: integer(a[3]), Blocked: a[5].(string)}
 	if next := integer(a[4]); next >= 0 {
@@ -149,46 +153,54 @@ const maxAnswer = 1 << 10
 
 // Settle implements ledger.Dispatch.
 func (l *farm) Settle(ctx context.Context, outcomes []ledger.Outcome, busy int) (ledger.Settled, error) {
-	c, order, err := l.settleCall(ctx, outcomes, busy)
+	args, order, err := l.settleArgs(ctx, l.dispatchArgs(6*len(outcomes)), outcomes, busy)
 	if err != nil {
 		return ledger.Settled{}, err
 	}
-	return l.settled(l.run(ctx, c.script, c.args...), order)
+	a, err := l.run(ctx, scriptSettle, args...).Slice()
+	if err != nil {
+		return ledger.Settled{}, check("settle", err)
+	}
+	return settled(a, order), nil
 }
 
 // Exchange implements ledger.Dispatch.
 func (l *farm) Exchange(ctx context.Context, owner string, outcomes []ledger.Outcome, busy, max int) (ledger.Settled, ledger.Taken, error) {
-	c, order, err := l.settleCall(ctx, outcomes, busy)
+	args := l.takeArgs(l.dispatchArgs(6*len(outcomes)), max, false)
+	args, order, err := l.settleArgs(ctx, args, outcomes, busy)
 	if err != nil {
 		return ledger.Settled{}, ledger.Taken{}, err
 	}
-	first, second := l.runBoth(ctx, c, l.takeCall(max, false))
-	s, err := l.settled(first, order)
+	a, err := l.run(ctx, scriptExchange, args...).Slice()
 	if err != nil {
-		return s, ledger.Taken{}, err
+		return ledger.Settled{}, ledger.Taken{}, check("exchange", err)
 	}
-	t, err := l.taken(ctx, second)
+	s := settled(a[0].([]any), order)
+	nothing := ledger.Taken{Window: s.Window, Live: s.Live}
+	answer, ok := a[1].([]any)
+	if !ok {
+		return s, nothing, nil
+	}
+	t, err := l.taken(ctx, answer)
 	if err != nil {
 		// The outcomes are settled, which must not be hidden; the leases that may
 		// have been handed out come back when they lapse.
-		return s, ledger.Taken{Window: s.Window, Live: s.Live}, nil
+		return s, nothing, nil
 	}
 	return s, t, nil
 }
 
-// settleCall writes large results and makes the call of the settle script:
+// settleArgs writes large results and appends what scripts/settling.lua takes:
 // results in groups of one run each, then the other outcomes. order says which
 // outcome stands where in the script's list.
-func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy int) (c call, order []int, err error) {
+func (l *farm) settleArgs(ctx context.Context, args []any, outcomes []ledger.Outcome, busy int) (all []any, order []int, err error) {
 	groups, others, large := group(outcomes)
 	mark := ""
 	if len(large) > 0 {
 		mark = ulid.Make().String()
 	}
-	limits := l.store.limits
 	order = make([]int, 0, len(outcomes))
-	args := make([]any, 0, 8+5*len(groups)+6*len(outcomes))
-	args = append(args, busy, limits.Retention.Microseconds(), limits.DeadRetains.Microseconds(), skeleton.LostBudget, mark, len(groups))
+	args = append(args, busy, mark, len(groups))
 	for _, g := range groups {
 		bytes, kept, big := 0, 0, false
 		var sizes []byte
@@ -207,16 +219,12 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 			args = append(args, token(outcomes[i].Lease))
 		}
 		for _, i := range g {
-			_, off, _ := strings.Cut(outcomes[i].Lease.Ref, ".")
-			args = append(args, off)
-		}
-		for _, i := range g {
 			args = append(args, outcomes[i].Lease.Index)
 		}
 		for _, i := range g {
 			record, err := encodeResult(outcomes[i], mark)
 			if err != nil {
-				return c, nil, err
+				return nil, nil, err
 			}
 			args = append(args, record)
 		}
@@ -226,11 +234,11 @@ func (l *farm) settleCall(ctx context.Context, outcomes []ledger.Outcome, busy i
 		o := outcomes[i]
 		head, err := json.Marshal(resultHead{Status: o.Status, Reason: o.Reason})
 		if err != nil {
-			return c, nil, fmt.Errorf("redisledger: outcome: %w", err)
+			return nil, nil, fmt.Errorf("redisledger: outcome: %w", err)
 		}
 		args = append(args, token(o.Lease), string(o.Kind), max(0, o.Delay.Microseconds()), o.Lease.Size, head, clip(o.Body, maxAnswer))
 	}
-	return call{scriptSettle, args}, order, l.putResults(ctx, outcomes, large, mark)
+	return args, order, l.putResults(ctx, outcomes, large, mark)
 }
 
 // group puts results of one run together; a lease that comes a second time gets a
@@ -266,12 +274,8 @@ func group(outcomes []ledger.Outcome) (groups [][]int, others, large []int) {
 // letters of the settle script's verdicts on results.
 var letters = map[byte]ledger.Verdict{'d': ledger.Verdict(skeleton.Done), 'c': ledger.Verdict(skeleton.Cancelled), 'r': ledger.Refused}
 
-// settled reads the answer of the settle script.
-func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
-	a, err := cmd.Slice()
-	if err != nil {
-		return ledger.Settled{}, check("settle", err)
-	}
+// settled reads what scripts/settling.lua returns.
+func settled(a []any, order []int) ledger.Settled {
 	s := ledger.Settled{Window: integer(a[0]), Live: integer(a[1]), Waiting: integer(a[2]), Verdicts: make([]ledger.Verdict, len(order))}
 	results := a[3].(string)
 	for at, i := range order {
@@ -281,7 +285,7 @@ func (l *farm) settled(cmd *redis.Cmd, order []int) (ledger.Settled, error) {
 			s.Verdicts[i] = ledger.Verdict(a[4+at-len(results)].(string))
 		}
 	}
-	return s, nil
+	return s
 }
 
 // token is a lease as the scripts know it: ref,fence,failures,lost,taken.

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,27 +21,30 @@ func (l *farm) Job(ctx context.Context, id string) (skeleton.Job, error) {
 	if err != nil {
 		return skeleton.Job{}, err
 	}
-	fields, err := l.store.rdb.HGetAll(ctx, l.key("job", unit)).Result()
-	if err := check("job", err); err != nil {
-		return skeleton.Job{}, err
-	}
-	if len(fields) == 0 {
+	book, err := l.store.rdb.HGet(ctx, l.key("job", unit), "book").Result()
+	if errors.Is(err, redis.Nil) {
 		return skeleton.Job{}, ledger.ErrNotFound
 	}
-	return l.job(unit, fields), nil
+	if err != nil {
+		return skeleton.Job{}, check("job", err)
+	}
+	return l.job(unit, book)
 }
 
-func (l *farm) job(unit string, f map[string]string) skeleton.Job {
-	n := func(name string) int {
-		v, _ := strconv.Atoi(f[name]) // written by our own scripts
+// job reads the book of a job (scripts/books.lua).
+func (l *farm) job(unit, book string) (skeleton.Job, error) {
+	f := strings.SplitN(book, ",", 15)
+	if len(f) != 15 {
+		return skeleton.Job{}, fmt.Errorf("redisledger: book of job %s: %q", unit, book)
+	}
+	n := func(i int) int {
+		v, _ := strconv.Atoi(f[i]) // written by our own scripts
 		return v
 	}
-	return skeleton.Job{
-		ID: l.id(unit), Farm: l.name, Ordered: f["ordered"] == "1", Callback: f["cb"], Open: f["open"] == "1",
-		Created: micros(f["created"]), Ended: micros(f["ended"]), Expires: micros(f["expires"]),
-		Total: n("total"), Done: n("done"), Dead: n("dead"), Cancelled: n("cancelled"), Late: n("late"),
-		Position: n("pos"), Cancel: n("cancel") > 0, BodyBytes: n("bytes"), KeptBytes: n("kept"),
-	}
+	return skeleton.Job{ID: l.id(unit), Farm: l.name,
+		Total: n(0), Done: n(1), Dead: n(2), Cancelled: n(3), Late: n(4), Position: n(5), BodyBytes: n(6), KeptBytes: n(7),
+		Open: f[8] == "1", Ordered: f[9] == "1", Created: micros(f[10]), Ended: micros(f[11]), Expires: micros(f[12]),
+		Cancel: n(13) > 0, Callback: f[14]}, nil
 }
 
 // Jobs implements ledger.Producer.
@@ -58,20 +62,25 @@ func (l *farm) Jobs(ctx context.Context, after string, limit int) ([]skeleton.Jo
 		return nil, err
 	}
 	pipe := l.store.rdb.Pipeline()
-	cmds := make([]*redis.MapStringStringCmd, len(units))
+	cmds := make([]*redis.StringCmd, len(units))
 	for i, unit := range units {
-		cmds[i] = pipe.HGetAll(ctx, l.key("job", unit))
+		cmds[i] = pipe.HGet(ctx, l.key("job", unit), "book")
 	}
 	if len(units) > 0 {
-		if _, err := pipe.Exec(ctx); err != nil {
+		if _, err := pipe.Exec(ctx); check("jobs", err) != nil {
 			return nil, check("jobs", err)
 		}
 	}
 	jobs := make([]skeleton.Job, 0, len(units))
 	for i, unit := range units {
-		if f := cmds[i].Val(); len(f) > 0 {
-			jobs = append(jobs, l.job(unit, f))
+		if cmds[i].Err() != nil {
+			continue // swept in between
 		}
+		job, err := l.job(unit, cmds[i].Val())
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
 	}
 	return jobs, nil
 }

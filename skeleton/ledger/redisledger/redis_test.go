@@ -99,7 +99,7 @@ func (f *fixture) keys() []string {
 	var left []string
 	for _, k := range all {
 		switch strings.TrimPrefix(k, "farmhand:{"+farmName+"}:") {
-		case "n", "win", "live", "leases", "beats":
+		case "n", "live", "leases", "beats":
 		default:
 			left = append(left, k)
 		}
@@ -204,6 +204,30 @@ func TestScriptsAreTaughtAgain(t *testing.T) {
 		}
 	}
 	f.audit()
+}
+
+// What an exchange has settled is not hidden by a take that fails after it.
+func TestExchangeSettlesThoughTakeFails(t *testing.T) {
+	f := setup(t, ledger.Limits{})
+	ctx := context.Background()
+	job := f.submit([]byte("a"))
+	outcomes := []ledger.Outcome{{Lease: f.take(1)[0], Kind: ledger.Success, Status: 200}}
+	f.submit([]byte("b"))
+	f.must(f.rdb.HDel(ctx, "farmhand:{"+farmName+"}:runs", "0000000002").Err())
+	if _, err := f.farm.Take(ctx, "me", 1); err == nil {
+		t.Fatal("a run without description was taken")
+	}
+	s, taken, err := f.farm.Exchange(ctx, "me", outcomes, 0, 5)
+	f.must(err)
+	if s.Verdicts[0] != "done" || len(taken.Leases) != 0 {
+		t.Errorf("%+v %+v", s, taken)
+	}
+	if j, err := f.farm.Job(ctx, job.ID); err != nil || j.Done != 1 || j.Ended.IsZero() {
+		t.Errorf("%+v %v", j, err)
+	}
+	if g, err := f.farm.Gauges(ctx); err != nil || g.Done != 1 || g.Leased != 0 {
+		t.Errorf("%+v %v", g, err)
+	}
 }
 
 // Redis out of memory: what cannot be stored is refused as a whole, and what is

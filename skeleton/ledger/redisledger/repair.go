@@ -44,7 +44,7 @@ func (l *farm) repairJob(ctx context.Context, unit string) error {
 	moved := make([]*redis.StringCmd, len(names))
 	for i, name := range names {
 		described[i] = pipe.HGet(ctx, l.key("runs"), name)
-		moved[i] = pipe.HGet(ctx, l.key("next"), name)
+		moved[i] = pipe.HGet(ctx, l.key("runs"), name+"+")
 	}
 	if _, err := pipe.Exec(ctx); check("repair", err) != nil {
 		return check("repair", err)

@@ -37,20 +37,27 @@ func (l *farm) Results(ctx context.Context, id string, q ledger.Query) (ledger.P
 		q.MaxBytes = pageBytes
 	}
 	key := l.key("job", unit)
-	fields, err := l.store.rdb.HGetAll(ctx, key).Result()
-	if err := check("results", err); err != nil {
-		return ledger.Page{}, err
-	}
-	if len(fields) == 0 {
-		return ledger.Page{}, ledger.ErrNotFound
-	}
-	page := ledger.Page{Job: l.job(unit, fields)}
 	acked := "base"
 	if q.Ordered {
 		acked = "oack"
 	}
-	gone, _ := strconv.Atoi(fields[acked]) // written by our own scripts
-	page.Next = max(q.Cursor, gone)
+	fields, err := l.store.rdb.HMGet(ctx, key, "book", acked).Result()
+	if err := check("results", err); err != nil {
+		return ledger.Page{}, err
+	}
+	book, ok := fields[0].(string)
+	if !ok {
+		return ledger.Page{}, ledger.ErrNotFound
+	}
+	job, err := l.job(unit, book)
+	if err != nil {
+		return ledger.Page{}, err
+	}
+	page := ledger.Page{Job: job}
+	if gone, ok := fields[1].(string); ok {
+		page.Next, _ = strconv.Atoi(gone) // written by our own scripts
+	}
+	page.Next = max(q.Cursor, page.Next)
 	for {
 		q.Cursor = page.Next
 		picks, err := l.picks(ctx, unit, &page, q)

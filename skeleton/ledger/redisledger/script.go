@@ -18,40 +18,43 @@ import (
 var sources embed.FS
 
 // Every script stands in a file of its own, which says what it takes and
-// returns; scripts/lib.lua comes before each and documents the keys.
+// returns. scripts/base.lua comes before each and documents the keys; between the
+// two stand the parts that the script is built of.
 var (
 	scriptTouch        = script("touch")
-	scriptCommit       = script("commit")
+	scriptCommit       = script("books", "queue", "commit")
 	scriptAbort        = script("abort")
-	scriptClose        = script("close")
-	scriptCancel       = script("cancel")
-	scriptCancelRefs   = script("cancelrefs")
-	scriptAck          = script("ack")
-	scriptRedrive      = script("redrive")
-	scriptTake         = script("take")
-	scriptRenew        = script("renew")
-	scriptSettle       = script("settle")
+	scriptClose        = script("books", "close")
+	scriptCancel       = script("runs", "books", "queue", "cancel")
+	scriptCancelRefs   = script("runs", "books", "queue", "fate", "cancelrefs")
+	scriptAck          = script("books", "ack")
+	scriptRedrive      = script("runs", "books", "queue", "fate", "redrive")
+	scriptTake         = script("runs", "books", "queue", "window", "fate", "taking", "take")
+	scriptRenew        = script("runs", "books", "queue", "fate", "renew")
+	scriptSettle       = script("runs", "books", "queue", "window", "fate", "settling", "settle")
+	scriptExchange     = script("runs", "books", "queue", "window", "fate", "settling", "taking", "exchange")
 	scriptBeat         = script("beat")
 	scriptCallbacks    = script("callbacks")
 	scriptCallbackDone = script("callbackdone")
-	scriptSweep        = script("sweep")
-	scriptRepair       = script("repair")
+	scriptSweep        = script("runs", "books", "queue", "window", "fate", "sweep")
+	scriptRepair       = script("runs", "books", "queue", "fate", "repair")
 	scriptPage         = script("page")
 	scriptForget       = script("forget")
-	scriptGauges       = script("gauges")
-	scriptAudit        = script("audit")
-	scriptPublish      = script("publish")
+	scriptGauges       = script("runs", "books", "queue", "window", "fate", "gauges")
+	scriptAudit        = script("runs", "books", "queue", "fate", "audit")
+	scriptPublish      = script("window", "publish")
 )
 
-func script(name string) *redis.Script {
-	read := func(name string) string {
+func script(files ...string) *redis.Script {
+	var source strings.Builder
+	for _, name := range append([]string{"base"}, files...) {
 		b, err := sources.ReadFile("scripts/" + name + ".lua")
 		if err != nil {
 			panic("redisledger: " + err.Error()) // embedded: cannot be missing
 		}
-		return string(b)
+		source.Write(b)
 	}
-	return redis.NewScript(read("lib") + read(name))
+	return redis.NewScript(source.String())
 }
 
 // run calls a script for the farm. The arguments are those after ARGV[1].
@@ -62,38 +65,6 @@ func (l *farm) run(ctx context.Context, s *redis.Script, args ...any) *redis.Cmd
 func (l *farm) argv(args []any) []any {
 	all := make([]any, 0, len(args)+1)
 	return append(append(all, l.store.offset()), args...)
-}
-
-// call is a script with its arguments.
-type call struct {
-	script *redis.Script
-	args   []any
-}
-
-// runBoth calls two scripts in one round trip. A server that does not know them
-// yet is taught, one by one: were only the second known, it would come first.
-func (l *farm) runBoth(ctx context.Context, a, b call) (first, second *redis.Cmd) {
-	if !l.store.taught.Load() {
-		if first = l.run(ctx, a.script, a.args...); first.Err() != nil {
-			return first, first
-		}
-		second = l.run(ctx, b.script, b.args...)
-		l.store.taught.Store(second.Err() == nil)
-		return first, second
-	}
-	pipe := l.store.rdb.Pipeline()
-	keys := []string{l.prefix}
-	first = a.script.EvalSha(ctx, pipe, keys, l.argv(a.args)...)
-	second = b.script.EvalSha(ctx, pipe, keys, l.argv(b.args)...)
-	_, _ = pipe.Exec(ctx) // each command keeps its own error
-	if redis.HasErrorPrefix(first.Err(), "NOSCRIPT") {
-		l.store.taught.Store(false)
-		first = l.run(ctx, a.script, a.args...)
-	}
-	if redis.HasErrorPrefix(second.Err(), "NOSCRIPT") {
-		second = l.run(ctx, b.script, b.args...)
-	}
-	return first, second
 }
 
 // refusals are the answers of a server that cannot serve now. A script checks

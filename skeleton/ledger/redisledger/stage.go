@@ -210,7 +210,8 @@ func (s *stage) Commit(ctx context.Context) (ledger.Receipt, error) {
 	switch answer[0] {
 	case "ok":
 		s.over = true
-		return ledger.Receipt{Job: s.l.job(s.unit, hash(answer[4])), First: integer(answer[1]), Tasks: integer(answer[2]), Duplicates: integer(answer[3])}, nil
+		job, err := s.l.job(s.unit, answer[4].(string))
+		return ledger.Receipt{Job: job, First: integer(answer[1]), Tasks: integer(answer[2]), Duplicates: integer(answer[3])}, err
 	case "repeated":
 		s.over = true
 		return s.repeated(ctx, answer[1].(string))
@@ -234,16 +235,6 @@ func (s *stage) repeated(ctx context.Context, raw string) (ledger.Receipt, error
 	n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v } // written by our own script
 	job, err := s.l.Job(ctx, s.l.id(f[0]))
 	return ledger.Receipt{Job: job, First: n(1), Tasks: n(2), Duplicates: n(3), Repeated: true}, err
-}
-
-// hash reads what a script returns of HGETALL.
-func hash(reply any) map[string]string {
-	list := reply.([]any)
-	m := make(map[string]string, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		m[list[i].(string)] = list[i+1].(string)
-	}
-	return m
 }
 
 // Abort implements ledger.Stage. What it cannot remove now, the sweeper will.

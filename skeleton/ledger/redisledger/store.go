@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,7 +45,6 @@ type Store struct {
 	limits ledger.Limits
 	shift  func() time.Duration
 	hub    *hub
-	taught atomic.Bool // the server knows the scripts of Exchange, unless it was restarted
 }
 
 var _ ledger.Store = (*Store)(nil)

@@ -3,11 +3,11 @@
 -- ARGV  2 job, 3 ordered, 4 cursor, 5 results a call
 -- returns {left, large result to remove …} or {-1} if there is no such job
 local key = P .. 'job:' .. ARGV[2]
-local j = redis.call('HMGET', key, 'base', 'oack', 'pos', 'total')
-if not j[1] then return { -1 } end
+local j = book(ARGV[2])
+if not j.total then return { -1 } end
 local ordered = ARGV[3] == '1'
-local from = tonumber(ordered and j[2] or j[1])
-local to = math.min(tonumber(ARGV[4]), tonumber(ordered and j[4] or j[3]))
+local from = tonumber(redis.call('HGET', key, ordered and 'oack' or 'base') or 0)
+local to = math.min(tonumber(ARGV[4]), tonumber(ordered and j.total or j.pos))
 local n = math.min(to - from, tonumber(ARGV[5]))
 if n <= 0 then return { 0 } end
 local idxs = {}
@@ -35,7 +35,7 @@ for i, rec in ipairs(fetch(key .. ':res', idxs)) do
   end
 end
 if #have > 0 then each('HDEL', key .. ':res', have) end
-redis.call('HINCRBY', key, 'kept', 0 - freed)
-redis.call('HINCRBY', P .. 'n', 'kbytes', 0 - freed)
+count('kbytes', -freed); tally(ARGV[2], 'kept', -freed)
+flush(0, 0)
 redis.call('PUBLISH', P .. 'events', 'w')
 return reply

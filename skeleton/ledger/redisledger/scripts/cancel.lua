@@ -5,24 +5,23 @@
 -- returns runs left, or -1 if there is no such job
 local job = ARGV[2]
 local key = P .. 'job:' .. job
-local j = redis.call('HMGET', key, 'cancel', 'ccur', 'ended')
-if not j[1] then return -1 end
-if j[3] ~= '0' and j[1] == '0' then return 0 end -- it ended by itself
-if j[1] == '0' then
-  redis.call('HSET', key, 'cancel', NOW, 'open', 0)
+local j = book(job)
+if not j.total then return -1 end
+if j.ended ~= '0' and j.cancel == '0' then return 0 end -- it ended by itself
+if j.cancel == '0' then
+  j.cancel, j.open = NOW, '0'
   redis.call('SADD', P .. 'cancelling', job)
   redis.call('PUBLISH', P .. 'events', 'c' .. job)
 end
-local from = tonumber(j[2] or 0)
+local from = tonumber(redis.call('HGET', key, 'ccur') or 0)
 local list = redis.call('LRANGE', key .. ':runs', from, from + ARGV[3] - 1)
 load(list)
-local nexts = fetch(P .. 'next', list)
-for i, R in ipairs(list) do
+for _, R in ipairs(list) do
   local r = runs[R]
-  local left = r.n - (nexts[i] or 0)
+  local left = r.n - r.gone
   if left > 0 then
-    pull(R .. '~', r)
-    redis.call('HSET', P .. 'next', R, r.n)
+    queue().pull(R .. '~', r)
+    redis.call('HSET', P .. 'runs', R .. '+', r.n)
     count('waiting', -left); count('cancelled', left); tally(job, 'cancelled', left)
   end
   if not r.cancelled then
@@ -32,5 +31,5 @@ for i, R in ipairs(list) do
 end
 redis.call('HSET', key, 'ccur', from + #list)
 tally(job, 'cancelled', 0)
-flush(tonumber(ARGV[4]), tonumber(ARGV[5]))
+flush(ARGV[4], ARGV[5])
 return redis.call('LLEN', key .. ':runs') - from - #list

@@ -8,7 +8,7 @@ local lives = fetch(P .. 'live', refs)
 load(Rs)
 for i, id in ipairs(refs) do
   local r = runs[Rs[i]]
-  local l = lives[i] and live(lives[i])
+  local l = lives[i] and fate().live(lives[i])
   local hit = false
   if r and r.cancelled then
     if #id > 18 then -- a lease: it stays until the call ends or it lapses
@@ -24,7 +24,7 @@ for i, id in ipairs(refs) do
       count('delayed', -1)
       hit = true
     elseif l and l.state == 'w' then
-      pull(id, r)
+      queue().pull(id, r)
       count('waiting', -1)
       hit = true
     end
@@ -34,6 +34,6 @@ for i, id in ipairs(refs) do
     count('cancelled', 1); tally(r.job, 'cancelled', 1)
   end
 end
-flush(tonumber(ARGV[2]), tonumber(ARGV[3]))
+flush(ARGV[2], ARGV[3])
 if ARGV[4] ~= '' then redis.call('SREM', P .. 'cancelling', ARGV[4]) end
 return 0

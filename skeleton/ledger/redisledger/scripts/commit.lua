@@ -7,7 +7,7 @@
 --       16… per run: off, tasks, class, tenant, deadline µs, due µs, attempts, flags
 --       …   per record: off, record
 --       …   per task with a key: off, key, bytes
--- returns {'ok', first, tasks, duplicates, job (flat)} or {'repeated', receipt} or
+-- returns {'ok', first, tasks, duplicates, book} or {'repeated', receipt} or
 --         {'FULL' | 'TOOLARGE' | 'GONE' | 'EXISTS' | 'NOTFOUND' | 'CLOSED' | 'KEYUSED'}
 local job, piece = ARGV[2], ARGV[3]
 local jobkey = P .. 'job:' .. job
@@ -23,22 +23,14 @@ local function unstage()
   end
 end
 
+read('waiting', 'leased', 'delayed', 'submitted', 'qbytes', 'runs', 'classes')
+local j = book(job)
+local known = ARGV[8] ~= '' and redis.call('HGET', P .. 'keys', 's:' .. ARGV[8])
 local wanted = 0
 for i = 0, nruns - 1 do wanted = wanted + ARGV[16 + i * 8 + 1] end
-if redis.call('SISMEMBER', jobkey .. ':pieces', piece) == 1 then
-  -- The answer of this very commit was lost: give it again.
-  local first, tasks = nil, 0
-  load(redis.call('LRANGE', jobkey .. ':runs', 0, -1))
-  for _, r in pairs(runs) do
-    if r.piece == piece then
-      first = math.min(first or r.idx, r.idx)
-      tasks = tasks + r.n
-    end
-  end
-  return { 'ok', first or 0, tasks, wanted - tasks, redis.call('HGETALL', jobkey) }
-end
-if ARGV[8] ~= '' then
-  local known = redis.call('HGET', P .. 'keys', 's:' .. ARGV[8])
+
+-- refusal is the answer to what cannot be accepted, or nil.
+local function refusal()
   if known then
     -- What was staged again is not needed.
     if redis.call('ZSCORE', P .. 'stages', piece) then
@@ -49,22 +41,38 @@ if ARGV[8] ~= '' then
     if kind ~= ARGV[4] or kind == '1' and target ~= job then return { 'KEYUSED' } end
     return { 'repeated', known }
   end
-end
-if nruns > 0 and nrecords == 0 and not redis.call('ZSCORE', P .. 'stages', piece) then return { 'GONE' } end
-local j = redis.call('HMGET', jobkey, 'open', 'total', 'cancel')
-if ARGV[4] == '1' then
-  if not j[1] then return { 'NOTFOUND' } end
-  if j[1] == '0' then return { 'CLOSED' } end
-elseif j[1] then
-  return { 'EXISTS' }
+  if nruns > 0 and nrecords == 0 and not redis.call('ZSCORE', P .. 'stages', piece) then return { 'GONE' } end
+  if ARGV[4] == '1' then
+    if not j.total then return { 'NOTFOUND' } end
+    if j.open == '0' then return { 'CLOSED' } end
+  elseif j.total then
+    return { 'EXISTS' }
+  end
+  local maxtasks, maxbytes = tonumber(ARGV[10]), tonumber(ARGV[11])
+  if wanted > maxtasks or bytes > maxbytes then return { 'TOOLARGE' } end
+  local unfinished = number('waiting') + number('leased') + number('delayed')
+  if wanted > 0 and (unfinished + wanted > maxtasks or number('qbytes') + bytes > maxbytes) then return { 'FULL' } end
 end
 
-local tasks = wanted
-local maxtasks, maxbytes = tonumber(ARGV[10]), tonumber(ARGV[11])
-if tasks > maxtasks or bytes > maxbytes then return { 'TOOLARGE' } end
-local c = redis.call('HMGET', P .. 'n', 'waiting', 'leased', 'delayed', 'qbytes')
-local unfinished = (c[1] or 0) + (c[2] or 0) + (c[3] or 0)
-if tasks > 0 and (unfinished + tasks > maxtasks or (c[4] or 0) + bytes > maxbytes) then return { 'FULL' } end
+-- A piece that the job has already is this very commit, whose answer was lost.
+local no, again = refusal(), false
+if no then
+  again = redis.call('SISMEMBER', jobkey .. ':pieces', piece) == 1
+else
+  again = redis.call('SADD', jobkey .. ':pieces', piece) == 0
+end
+if again then
+  local first, tasks = nil, 0
+  for _, s in ipairs(fetch(P .. 'runs', redis.call('LRANGE', jobkey .. ':runs', 0, -1))) do
+    local p, idx, n = string.match(s or '', '^[^,]*,([^,]*),%d+,(%d+),(%d+)')
+    if p == piece then
+      first = math.min(first or idx, idx)
+      tasks = tasks + n
+    end
+  end
+  return { 'ok', first or 0, tasks, wanted - tasks, j.line }
+end
+if no then return no end
 
 local records = 16 + nruns * 8
 if nrecords > 0 then redis.call('HSET', P .. 'p:' .. piece, unpack(ARGV, records, records + 2 * nrecords - 1)) end
@@ -74,10 +82,10 @@ local dups, ndups, dropped = {}, 0, {}
 local base = records + 2 * nrecords
 local fields, fresh, seen = {}, {}, {}
 for i = base, #ARGV, 3 do fields[#fields + 1] = 't:' .. ARGV[i + 1] end
-local known = fetch(P .. 'keys', fields)
+local owners = fetch(P .. 'keys', fields)
 for k, f in ipairs(fields) do
   local at = base + (k - 1) * 3
-  if known[k] or seen[f] then
+  if owners[k] or seen[f] then
     local off, size = string.format('%07d', ARGV[at]), tonumber(ARGV[at + 2])
     dups[tonumber(ARGV[at])] = true
     ndups = ndups + 1
@@ -94,16 +102,16 @@ for k, f in ipairs(fields) do
 end
 if #dropped > 0 then each('HDEL', P .. 'p:' .. piece, dropped) end
 
-local first = tonumber(j[2] or 0)
+local first = tonumber(j.total or 0)
 local idx = first
 local function add(off, n, at)
-  local deadline, due = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  if deadline > 0 then due = now + deadline end
-  local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
-  local s = table.concat({ job, piece, off, idx, n, ARGV[at + 2], F(due), NOW, ARGV[at + 6], ARGV[at + 7], ARGV[at + 3] }, ',')
-  redis.call('HSET', P .. 'runs', R, s)
+  local class, tenant, due = ARGV[at + 2], ARGV[at + 3], ARGV[at + 5]
+  if ARGV[at + 4] ~= '0' then due = F(now + ARGV[at + 4]) end
+  count('runs', 1)
+  local R = string.format('%010d', number('runs'))
+  redis.call('HSET', P .. 'runs', R, table.concat({ job, piece, off, idx, n, class, due, NOW, ARGV[at + 6], ARGV[at + 7], tenant }, ','))
   redis.call('RPUSH', jobkey .. ':runs', R)
-  push(R .. '~', parse(R, s))
+  queue().push(R .. '~', { class = class, tenant = tenant, due = due, accepted = NOW }, n)
   idx = idx + n
 end
 for i = 0, nruns - 1 do
@@ -120,16 +128,15 @@ for i = 0, nruns - 1 do
   end
   if off + n > from then add(from, off + n - from, at) end
 end
-tasks = idx - first
+local tasks = idx - first
 
 if ARGV[4] ~= '1' then
-  redis.call('HSET', jobkey, 'created', NOW, 'open', ARGV[5], 'ordered', ARGV[6], 'cb', ARGV[7], 'ended', 0,
-    'expires', 0, 'cancel', 0, 'total', 0, 'done', 0, 'dead', 0, 'cancelled', 0, 'late', 0, 'pos', 0,
-    'bytes', 0, 'kept', 0, 'base', 0, 'oack', 0)
+  j.total, j.done, j.dead, j.cancelled, j.late, j.pos, j.bytes, j.kept = 0, 0, 0, 0, 0, 0, 0, 0
+  j.open, j.ordered, j.created, j.ended, j.expires, j.cancel, j.cb = ARGV[5], ARGV[6], NOW, '0', '0', '0', ARGV[7]
+  redis.call('HSET', jobkey, 'base', 0, 'oack', 0)
   redis.call('ZADD', P .. 'jobs', 0, job)
 end
 if nruns > 0 and nrecords == 0 then unstage() end
-redis.call('SADD', jobkey .. ':pieces', piece)
 if #fresh > 0 then
   local set = {}
   for i, f in ipairs(fresh) do set[2 * i - 1], set[2 * i] = f, job end
@@ -140,10 +147,13 @@ if ARGV[8] ~= '' then
   redis.call('HSET', P .. 'keys', 's:' .. ARGV[8], table.concat({ job, first, tasks, ndups, ARGV[4] }, ','))
   redis.call('SADD', jobkey .. ':keys', 's:' .. ARGV[8])
 end
-redis.call('HSETNX', P .. 'live', '~', TILDE)
-redis.call('ZADD', P .. 'leases', 'NX', '+inf', TILDE)
-count('submitted', tasks); count('waiting', tasks); count('qbytes', bytes)
+if tonumber(had.runs or 0) == 0 then -- the farm is new
+  redis.call('HSETNX', P .. 'live', '~', TILDE)
+  redis.call('ZADD', P .. 'leases', 'NX', '+inf', TILDE)
+end
+-- Where tasks wait already, dispatchers were told, or have no room.
+if tasks > 0 and tonumber(had.waiting or 0) == 0 then redis.call('PUBLISH', P .. 'events', 'w') end
+count('submitted', tasks); count('qbytes', bytes)
 tally(job, 'total', tasks); tally(job, 'bytes', bytes)
-flush(tonumber(ARGV[12]), tonumber(ARGV[13]))
-if tasks > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
-return { 'ok', first, tasks, ndups, redis.call('HGETALL', jobkey) }
+flush(ARGV[12], ARGV[13])
+return { 'ok', first, tasks, ndups, j.line }

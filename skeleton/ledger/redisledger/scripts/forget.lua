@@ -6,8 +6,9 @@ local job = ARGV[2]
 local key = P .. 'job:' .. job
 local list = redis.call('LRANGE', key .. ':runs', 0, ARGV[3] - 1)
 if #list > 0 then
-  each('HDEL', P .. 'runs', list)
-  each('HDEL', P .. 'next', list)
+  local fields = {}
+  for i, R in ipairs(list) do fields[2 * i - 1], fields[2 * i] = R, R .. '+' end
+  each('HDEL', P .. 'runs', fields)
   redis.call('LTRIM', key .. ':runs', #list, -1)
 end
 local left = redis.call('LLEN', key .. ':runs')

@@ -2,15 +2,15 @@
 --         4 µs that a lease has left at least while it is renewed.
 -- returns {now, live, window, factor, oldest wait µs, overdue, counters (flat), beats (flat),
 --          first due µs or '', mean age of running tasks µs, running tasks past their due}
-local win = readwin()
-local oldest = redis.call('ZRANGE', P .. 'wait', 0, 0, 'WITHSCORES')
+read('room', 'cut')
+local oldest = redis.call('ZREVRANGEBYSCORE', P .. 'index', '0', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local due = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', '(' .. NOW, 'LIMIT', 0, ARGV[2])
 local overdue, whole = 0, {}
 for _, e in ipairs(due) do
   if string.sub(e, 11) == '~' then whole[#whole + 1] = runof(e) else overdue = overdue + 1 end
 end
 load(whole)
-for i, next in ipairs(fetch(P .. 'next', whole)) do overdue = overdue + runs[whole[i]].n - (next or 0) end
+for _, R in ipairs(whole) do overdue = overdue + runs[R].n - runs[R].gone end
 local first = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2] or ''
 
 local leases, ends, Rs = {}, {}, {}
@@ -25,12 +25,13 @@ for i, lease in ipairs(leases) do
   if r then -- else it is the ~, or of a cancelled task
     if ends[i] > now + ARGV[4] then
       running = running + 1
-      age = age + now - leaseof(lease).taken
+      age = age + now - fate().leaseof(lease).taken
     end
-    if r.due > 0 and r.due < now then late = late + 1 end
+    if r.dated and tonumber(r.due) < now then late = late + 1 end
   end
 end
-return { NOW, leased(), window(win), tostring(factor(win)),
-  oldest[2] and math.max(0, now - oldest[2]) or 0, overdue, redis.call('HGETALL', P .. 'n'),
+local room, factor = window()
+return { NOW, leased(), room, tostring(factor),
+  oldest[2] and math.max(0, now + oldest[2]) or 0, overdue, redis.call('HGETALL', P .. 'n'),
   redis.call('ZRANGE', P .. 'beats', 0, -1, 'WITHSCORES'),
   first, math.floor(running > 0 and age / running or 0), late }

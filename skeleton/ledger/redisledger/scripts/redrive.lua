@@ -15,26 +15,27 @@ for i, id in ipairs(refs) do Rs[i] = runof(id) end
 load(Rs)
 local n, cancelled = 0, {}
 for i, id in ipairs(refs) do
-  local l, r = lives[i] and live(lives[i]), runs[Rs[i]]
-  if r and cancelled[r.job] == nil then cancelled[r.job] = redis.call('HGET', P .. 'job:' .. r.job, 'cancel') ~= '0' end
+  local l, r = lives[i] and fate().live(lives[i]), runs[Rs[i]]
+  if r and cancelled[r.job] == nil then cancelled[r.job] = book(r.job).cancel ~= '0' end
   if l and r and l.state == 'D' and not cancelled[r.job] and redis.call('ZREM', P .. 'dead', id) == 1 then
     local off = offof(id)
-    local idx, bytes = index(r, off), size(r, off)
+    local idx, bytes = r.idx + off - r.off, fate().size(r, off)
     local key = P .. 'job:' .. r.job
-    local due = r.due > 0 and now + math.max(0, r.due - r.acc) or 0
-    local R = string.format('%010d', redis.call('HINCRBY', P .. 'n', 'runs', 1))
-    local s = table.concat({ r.job, r.piece, tonumber(off), idx, 1, r.class, F(due), NOW, r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
+    local due = r.dated and F(now + math.max(0, r.due - r.accepted)) or '0'
+    count('runs', 1)
+    local R = string.format('%010d', number('runs'))
+    local s = table.concat({ r.job, r.piece, tonumber(off), idx, 1, r.class, due, NOW, r.attempts, r.noretry and 1 or 0, r.tenant }, ',')
     redis.call('HSET', P .. 'runs', R, s)
     redis.call('RPUSH', key .. ':runs', R)
     redis.call('HDEL', P .. 'live', id)
     redis.call('HDEL', P .. 'letters', id)
     redis.call('HDEL', key .. ':res', idx)
     redis.call('SREM', key .. ':dead', id)
-    push(R .. '~', parse(R, s))
-    redis.call('HSET', key, 'ended', 0, 'expires', 0)
+    queue().push(R .. '~', parse(R, s), 1)
+    book(r.job).ended, book(r.job).expires = '0', '0'
     redis.call('ZREM', P .. 'expiry', r.job)
     redis.call('ZREM', P .. 'callbacks', r.job)
-    count('dead', -1); count('waiting', 1); count('qbytes', bytes); count('kbytes', -bytes)
+    count('dead', -1); count('qbytes', bytes); count('kbytes', -bytes)
     tally(r.job, 'dead', -1); tally(r.job, 'bytes', bytes); tally(r.job, 'kept', -bytes)
     n = n + 1
   end

@@ -35,7 +35,7 @@ for k, lease in ipairs(leases) do
     set[#set + 1] = F(now + ARGV[2])
     set[#set + 1] = stands[k] == 1 and lease or 'x' .. lease
     if stands[k] == 0 then out[k] = 'c'
-    elseif timeout > 0 and now - leaseof(lease).taken > timeout then out[k] = 't'
+    elseif timeout > 0 and now - fate().leaseof(lease).taken > timeout then out[k] = 't'
     else out[k] = 'h' end
   end
 end

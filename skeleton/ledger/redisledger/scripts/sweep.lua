@@ -4,8 +4,8 @@
 --       7 lease µs
 -- returns {work done, 1 if leases are missing, large results that nothing links …}
 local batch = tonumber(ARGV[2])
-local a, b = lapse(batch, tonumber(ARGV[3])), wake(batch)
-flush(tonumber(ARGV[4]), tonumber(ARGV[5]))
+local a, b = fate().lapse(batch, tonumber(ARGV[3])), fate().wake(batch)
+flush(ARGV[4], ARGV[5])
 if a + b > 0 then redis.call('PUBLISH', P .. 'events', 'w') end
 local busy = (a == batch or b == batch) and 1 or 0
 
@@ -44,16 +44,16 @@ local function expire(job)
   redis.call('ZREM', P .. 'jobs', job)
   redis.call('ZREM', P .. 'callbacks', job)
   redis.call('SADD', P .. 'forgetting', job)
-  local j = redis.call('HMGET', key, 'total', 'done', 'dead', 'cancelled', 'kept', 'bytes')
-  for i, f in ipairs({ 'submitted', 'done', 'dead', 'cancelled', 'kbytes', 'qbytes' }) do
-    redis.call('HINCRBY', P .. 'n', f, 0 - j[i])
-    if i <= 3 then redis.call('HINCRBY', P .. 'n', 'x' .. f, j[i]) end
+  local j = book(job)
+  for f, v in pairs({ submitted = j.total, done = j.done, dead = j.dead, cancelled = j.cancelled, kbytes = j.kept, qbytes = j.bytes }) do
+    redis.call('HINCRBY', P .. 'n', f, 0 - v)
+    if f == 'submitted' or f == 'done' or f == 'dead' then redis.call('HINCRBY', P .. 'n', 'x' .. f, v) end
   end
   redis.call('UNLINK', key)
   busy = 1
 end
 for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', NOW, 'LIMIT', 0, 100)) do
-  if redis.call('HGET', P .. 'job:' .. job, 'cancel') ~= '0' and running(job) then
+  if book(job).cancel ~= '0' and running(job) then
     redis.call('ZADD', P .. 'expiry', F(now + ARGV[7]), job)
   else
     expire(job)
@@ -62,5 +62,8 @@ end
 redis.call('ZREMRANGEBYSCORE', P .. 'beats', '-inf', F(now - 60e6))
 local loose = redis.call('ZRANGEBYSCORE', P .. 'loose', '-inf', F(now - 120e6), 'LIMIT', 0, batch)
 if #loose > 0 then redis.call('ZREM', P .. 'loose', unpack(loose)) end
+-- Somebody may have deleted these by hand.
+redis.call('HSETNX', P .. 'live', '~', TILDE)
+redis.call('ZADD', P .. 'leases', 'NX', '+inf', TILDE)
 local missing = tonumber(redis.call('HGET', P .. 'n', 'leased') or 0) > leased() and 1 or 0
 return { busy, missing, unpack(loose) }
