@@ -32,6 +32,7 @@ type store struct {
 	refused int
 	lapsed  int
 	busy    int
+	settles int // calls of Settle and Exchange
 	renewed int
 	beats   int
 	due     []ledger.CallbackDue
@@ -373,6 +374,7 @@ func (s *store) settle(outcomes []ledger.Outcome, busy int) (ledger.Settled, err
 		}
 	}
 	s.busy += busy
+	s.settles++
 	out := ledger.Settled{Verdicts: make([]ledger.Verdict, len(outcomes))}
 	for i, o := range outcomes {
 		out.Verdicts[i] = s.settleOne(o)

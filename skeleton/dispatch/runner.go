@@ -26,6 +26,7 @@ type runner struct {
 	drained chan struct{} // closed: take no more
 	wake    chan struct{} // something may be taken
 	ended   chan struct{} // something may be settled
+	called  chan struct{} // a lane's pause is over
 	empty   chan struct{} // nothing is held any more
 	stopped chan struct{} // closed: a stop has ended
 	once    sync.Once     // closes stopped
@@ -36,6 +37,7 @@ type runner struct {
 	draining bool       // guarded by mu
 	held     []*attempt // guarded by mu; every lease of this process, in no order
 	asked    int        // guarded by mu; leases the ledger was asked for and has not answered
+	pace     pace       // guarded by mu
 	denied   bool       // guarded by mu; there was no room to ask, which may have missed a wake
 	over     int        // guarded by mu; held ones that are over
 	outbox   []*attempt // guarded by mu; held ones that wait to be settled
@@ -48,7 +50,7 @@ type runner struct {
 
 func startRunner(cfg Config, f skeleton.Farm) *runner {
 	r := &runner{cfg: cfg, name: f.Name, ledger: cfg.Store.Farm(f.Name), drained: make(chan struct{}),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), empty: make(chan struct{}, 1), stopped: make(chan struct{})}
+		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), called: make(chan struct{}, 1), empty: make(chan struct{}, 1), stopped: make(chan struct{})}
 	r.farm.Store(&f)
 	r.ctx, r.end = context.WithCancel(context.Background())
 	r.loops.Go(func() {

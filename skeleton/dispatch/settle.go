@@ -20,8 +20,9 @@ const lanes = 2
 // lives: a store that is away is waited for.
 func (r *runner) settle() {
 	var b batch
-	flush := time.NewTimer(0)
+	flush, pause := time.NewTimer(0), time.NewTimer(0)
 	defer flush.Stop()
+	defer pause.Stop()
 	<-flush.C
 	var reported time.Time
 	for {
@@ -31,7 +32,7 @@ func (r *runner) settle() {
 		case <-r.ended:
 		case <-flush.C:
 		}
-		for r.gather(&b) {
+		for r.gather(&b, pause) {
 			if len(b.attempts) == 0 {
 				// Busy answers alone shrink the window at most once per BusyEvery.
 				if wait := ledger.BusyEvery - time.Since(reported); wait > 0 {
@@ -57,12 +58,20 @@ type batch struct {
 	busy     int
 }
 
-// gather collects a batch after letting those tasks end that only wait for a
-// processor: a larger batch for no time lost.
-func (r *runner) gather(b *batch) bool {
+// gather collects a batch when it is time, and after letting those tasks end that
+// only wait for a processor: a larger batch for no time lost.
+func (r *runner) gather(b *batch, timer *time.Timer) bool {
+	called, ok := r.pause(timer)
+	if !ok {
+		return false
+	}
 	runtime.Gosched()
 	runtime.Gosched()
-	return r.collect(b)
+	some := r.collect(b)
+	if called && !some {
+		poke(r.wake) // another lane was faster: it may have missed what arrived
+	}
+	return some
 }
 
 // collect moves what there is from the outbox to a batch. An outcome that could
@@ -126,6 +135,7 @@ func (r *runner) settleBatch(b *batch) bool {
 // not hold up the others: it is set aside. When the store goes away meanwhile,
 // what is left goes back to the outbox.
 func (r *runner) settleEach(b *batch) bool {
+	poke(r.wake) // nothing is taken on this way
 	for i, a := range b.attempts {
 		one := batch{attempts: b.attempts[i : i+1], outcomes: b.outcomes[i : i+1], busy: b.busy}
 		err := r.exchange(&one, false)
@@ -198,15 +208,19 @@ func (r *runner) putBack(b *batch, i int) {
 	r.uncollect(b)
 }
 
-// exchange settles, and takes what becomes free if something waits for it.
+// exchange settles, and takes what becomes free: whether something waits for it, the
+// ledger knows best.
 func (r *runner) exchange(b *batch, take bool) error {
-	if take && r.waiting.Load() > 0 && !r.deleted() {
+	if take && !r.deleted() {
 		if room := r.ask(len(b.attempts)); room > 0 {
 			defer r.answered(room)
 			s, t, err := r.ledger.Exchange(r.ctx, r.cfg.Owner, b.outcomes, b.busy, room)
 			if err == nil {
 				r.settled(b, s)
 				r.start(t)
+				if len(t.Leases) == room {
+					poke(r.wake) // there may be more
+				}
 			}
 			return err
 		}

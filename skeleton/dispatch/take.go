@@ -50,6 +50,9 @@ func (r *runner) take() {
 // The context is the one that ends everything, not one of taking: what the
 // ledger handed out must be heard of.
 func (r *runner) takeSome() (more bool, err error) {
+	if r.call() {
+		return false, nil
+	}
 	n := r.ask(0)
 	if n == 0 {
 		return false, nil
