@@ -1,5 +1,5 @@
-// Package env is the farm as a reinforcement-learning environment: the interface
-// of Gymnasium in Go, and its vector form.
+// Package env is what learners play: the interface of Gymnasium in Go, and its
+// vector form. Package farmenv has the farms.
 //
 // An environment is deterministic: the seed given to Reset and the actions given
 // to Step decide everything it returns. Vector relies on it to take training up

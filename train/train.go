@@ -20,6 +20,7 @@ import (
 	"math"
 
 	"farmhand/env"
+	"farmhand/env/farmenv"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
@@ -99,7 +100,7 @@ type Trainer struct {
 	cfg     Config
 	learner learner
 	config  []byte // settings of the learner
-	farms   []*env.Farm
+	farms   []*farmenv.Farm
 	envs    *env.Vector
 	trials  *trials
 	late    float64
@@ -130,8 +131,8 @@ func New(cfg Config) (*Trainer, error) {
 	t := &Trainer{cfg: cfg, late: cfg.Late, trials: newTrials(cfg.Scenario, cfg.Jobs)}
 	// While learning, the guard does not count actions: how many are left is nothing
 	// that the learner sees, and what they cost is in its reward.
-	play := func() (*env.Farm, error) {
-		return env.NewFarm("Farm-v0", env.FarmConfig{Scenario: func(uint64) *workload.Scenario { return cfg.Scenario }, Rule: rule,
+	play := func() (*farmenv.Farm, error) {
+		return farmenv.NewFarm("Farm-v0", farmenv.FarmConfig{Scenario: func(uint64) *workload.Scenario { return cfg.Scenario }, Rule: rule,
 			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode})
 	}
 	list := make([]env.Env, cfg.Envs)
@@ -142,7 +143,7 @@ func New(cfg Config) (*Trainer, error) {
 		}
 		list[i], t.farms = f, append(t.farms, f)
 	}
-	if t.envs, err = env.NewVector(cfg.Seed, env.Options{env.OptionAction: cfg.Churn}, list...); err != nil {
+	if t.envs, err = env.NewVector(cfg.Seed, env.Options{farmenv.OptionAction: cfg.Churn}, list...); err != nil {
 		return nil, err
 	}
 	if t.learner, t.config, err = newLearner(cfg, t.envs.Spec()); err != nil {
@@ -189,7 +190,7 @@ func (t *Trainer) imitate(ctx context.Context) error {
 		g.WeighLate(t.late)
 		list = append(list, g)
 	}
-	envs, err := env.NewVector(t.cfg.Seed+1<<32, env.Options{env.OptionAction: t.cfg.Churn}, list...)
+	envs, err := env.NewVector(t.cfg.Seed+1<<32, env.Options{farmenv.OptionAction: t.cfg.Churn}, list...)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package env
+package farmenv
 
 import (
 	"math/rand/v2"

@@ -1,9 +1,12 @@
-package env
+// Package farmenv has the environments that are farms: an agent scales a simulated
+// farm, one decision in each interval.
+package farmenv
 
 import (
 	"fmt"
 	"math"
 
+	"farmhand/env"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
@@ -63,7 +66,7 @@ const (
 // the episode.
 type Farm struct {
 	cfg  FarmConfig
-	spec Spec
+	spec env.Spec
 
 	sim      *sim.Sim
 	pilot    *sim.Pilot
@@ -89,18 +92,18 @@ type Farm struct {
 func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 	switch {
 	case cfg.Scenario == nil:
-		return nil, fmt.Errorf("env: %s has no Scenario: want one for each seed", id)
+		return nil, fmt.Errorf("farmenv: %s has no Scenario: want one for each seed", id)
 	case cfg.Rule == nil:
-		return nil, fmt.Errorf("env: %s has no Rule: want a policy that advises, such as staffing", id)
+		return nil, fmt.Errorf("farmenv: %s has no Rule: want a policy that advises, such as staffing", id)
 	case !(cfg.Horizon >= 0) || math.IsInf(cfg.Horizon, 0):
-		return nil, fmt.Errorf("env: the Horizon of %s is %g: want seconds, or 0 for the scenario's", id, cfg.Horizon)
+		return nil, fmt.Errorf("farmenv: the Horizon of %s is %g: want seconds, or 0 for the scenario's", id, cfg.Horizon)
 	}
 	f := &Farm{cfg: cfg, sim: &sim.Sim{}}
 	names, lo, hi := learned.FeatureNames()
-	f.spec = Spec{ID: id, Observation: Box{Names: names, Low: lo, High: hi}, Action: Discrete{Names: learned.Actions()},
+	f.spec = env.Spec{ID: id, Observation: env.Box{Names: names, Low: lo, High: hi}, Action: env.Discrete{Names: learned.Actions()},
 		Parts:   []string{"late", "workers", "churn"},
 		Metrics: []string{"decided", "late", "worker_seconds", "actions", "seconds"},
-		Options: []Option{
+		Options: []env.Option{
 			{Name: OptionLate, Doc: "weight on lateness", Default: 0.3, Min: 0, Max: 1000},
 			{Name: OptionAction, Doc: "cost of an action", Default: 0.02, Min: 0, Max: 100},
 		}}
@@ -108,8 +111,8 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 	return f, nil
 }
 
-// Spec implements Env.
-func (f *Farm) Spec() *Spec { return &f.spec }
+// Spec implements env.Env.
+func (f *Farm) Spec() *env.Spec { return &f.spec }
 
 // WeighLate sets the weight on lateness from now on, in place of the option's. What
 // happens in the farm does not depend on it, only the reward.
@@ -123,8 +126,8 @@ func (f *Farm) WeighLate(weight float64) {
 // Another makes a Farm with the same configuration.
 func (f *Farm) Another() (*Farm, error) { return NewFarm(f.spec.ID, f.cfg) }
 
-// Reset implements Env. It panics where the scenario cannot be simulated.
-func (f *Farm) Reset(seed uint64, options Options) ([]float64, Info) {
+// Reset implements env.Env. It panics where the scenario cannot be simulated.
+func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	if err := f.spec.CheckOptions(options); err != nil {
 		panic(err)
 	}
@@ -158,7 +161,7 @@ func (f *Farm) Reset(seed uint64, options Options) ([]float64, Info) {
 
 	f.before = f.sim.Totals()
 	f.look()
-	return f.obs, Info{Mask: f.mask}
+	return f.obs, env.Info{Mask: f.mask}
 }
 
 // look observes, and asks the rule.
@@ -176,10 +179,10 @@ func (f *Farm) look() {
 	f.obs = learned.Features(f.obs[:0], &f.o, &f.advice)
 }
 
-// Step implements Env.
-func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, truncated bool, info Info) {
+// Step implements env.Env.
+func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, truncated bool, info env.Info) {
 	if f.over || !f.spec.Action.Contains(action) || !f.mask[action] {
-		panic(fmt.Sprintf("env: %s: action %d is not allowed now", f.spec.ID, action))
+		panic(fmt.Sprintf("farmenv: %s: action %d is not allowed now", f.spec.ID, action))
 	}
 	f.wish = f.advice.Decide(&f.o, action)
 	out := f.pilot.Decide(&f.o, f.calling).Outcome
@@ -196,7 +199,7 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 		float64(now.Actions - was.Actions), now.At - was.At}
 	f.parts = [...]float64{-f.perLate * f.metrics[MetricLate], -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
 	f.look()
-	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
+	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }
 
 // agent is the policy that wishes what the action says; adviser is the rule, which
