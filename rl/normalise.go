@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 	"farmhand/rl/tape"
 )
 

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 	"farmhand/rl/nn"
 	"farmhand/rl/tape"
 )

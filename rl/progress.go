@@ -2,7 +2,7 @@ package rl
 
 import (
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 )
 
 // window is over how many of the last episodes means are told.

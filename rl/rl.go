@@ -25,7 +25,7 @@ import (
 	"slices"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 	"farmhand/rl/nn"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 )
 
 // SARSAConfig are the settings of SARSA(λ). Symbols are those of Sutton & Barto,

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 )
 
 // MaxActions is how many actions an environment may have: a mask is kept in one

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"farmhand/env"
-	"farmhand/rl/internal/checkpoint"
+	"farmhand/internal/checkpoint"
 	"farmhand/rl/replay"
 )
 

@@ -1,6 +1,7 @@
-// Package checkpoint writes the state of a learner and reads it again.
+// Package checkpoint writes the state of a learner, or of a whole training, and reads
+// it again.
 //
-// A learner describes its state once, as calls on a Codec in a fixed order; the
+// Who has a state describes it once, as calls on a Codec in a fixed order; the
 // same calls write and read, so that the two cannot differ. A checkpoint is
 //
 //	"farmhand checkpoint 1\n"
@@ -13,13 +14,19 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 )
 
 const magic = "farmhand checkpoint 1\n"
@@ -67,7 +74,7 @@ func Load(r io.Reader, header []byte, state func(*Codec)) error {
 	}
 	got, fields, _ := bytes.Cut(rest[:len(rest)-4], []byte("\n"))
 	if !bytes.Equal(got, header) {
-		return fmt.Errorf("checkpoint: it is of %s: want %s", got, header)
+		return fmt.Errorf("checkpoint: it is of something else: %s", strings.Join(differences("", decoded(got), decoded(header)), "; "))
 	}
 	c := &Codec{buf: fields, reading: true}
 	state(c)
@@ -75,6 +82,36 @@ func Load(r io.Reader, header []byte, state func(*Codec)) error {
 		c.err = fmt.Errorf("checkpoint: %d bytes too many", len(c.buf))
 	}
 	return c.err
+}
+
+func decoded(header []byte) (v any) {
+	if json.Unmarshal(header, &v) != nil {
+		return string(header)
+	}
+	return v
+}
+
+// differences names what of two headers differs, field by field.
+func differences(name string, got, want any) (list []string) {
+	a, ok := got.(map[string]any)
+	b, both := want.(map[string]any)
+	if !ok || !both {
+		if !reflect.DeepEqual(got, want) {
+			list = append(list, fmt.Sprintf("%s is %v: want %v", cmp.Or(name, "the header"), got, want))
+		}
+		return list
+	}
+	keys := slices.Collect(maps.Keys(a))
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		list = append(list, differences(strings.TrimPrefix(name+"."+key, "."), a[key], b[key])...)
+	}
+	return list
 }
 
 // Reading reports whether the codec reads.
@@ -182,6 +219,25 @@ func (c *Codec) Len(name string, n, most int) int {
 		return 0
 	}
 	return n
+}
+
+// Bytes are any, at most so many.
+func (c *Codec) Bytes(name string, p *[]byte, most int) {
+	n := c.Len(name+" length", len(*p), most)
+	if c.reading && c.err == nil {
+		if n > len(c.buf) {
+			c.err = fmt.Errorf("checkpoint: %s has %d bytes of %d: it is cut off", name, len(c.buf), n)
+			return
+		}
+		*p = make([]byte, n)
+	}
+	if b := c.field(name, len(*p)); b != nil {
+		if c.reading {
+			copy(*p, b)
+		} else {
+			copy(b, *p)
+		}
+	}
 }
 
 // PCG is the state of a random source.
