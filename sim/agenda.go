@@ -25,6 +25,7 @@ const (
 	callWorks                               // the scale call takes effect
 	readyIsSeen                             // by controller and dispatcher
 	lowerIsTried                            // a scale-down that waits for its call
+	lookIsMade                              // at what is ready
 	nothing                                 // stands at the end of the agenda
 
 	indexBits = 28

@@ -29,6 +29,9 @@ func (s *Sim) beReady(i int32) {
 // notice lets controller and dispatcher know, after a while, how many replicas are
 // ready.
 func (s *Sim) notice() {
+	if s.looks > 0 {
+		return
+	}
 	if s.platform.Seen == nil {
 		s.see()
 		return
@@ -39,6 +42,15 @@ func (s *Sim) notice() {
 func (s *Sim) see() {
 	s.bound(len(s.fleet.ready), s.window.target)
 	s.take()
+}
+
+// look has the controller see what is ready, and look again while not all is.
+func (s *Sim) look() {
+	s.see()
+	s.looking = 0
+	if s.window.seen != s.wanted() {
+		s.looking = s.agenda.plan(s.now+s.looks, lookIsMade)
+	}
 }
 
 // crash ends a replica with all it does. Unless it was leaving anyway it starts

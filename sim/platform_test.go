@@ -128,6 +128,31 @@ func TestReadyReplicasAreSeenLate(t *testing.T) {
 	about(t, "longest sojourn", r.MaxSojourn, 7)
 }
 
+// A controller that looks sees all that is ready at once: when a call has ended,
+// each second after that or after a decision, and at decisions.
+func TestReadyReplicasAreLookedFor(t *testing.T) {
+	for _, c := range []struct{ startup, seen float64 }{
+		{0.1, 3.4}, // asked for at 2, called 2.4, looked at then, and at 3.4
+		{1, 3.4},
+		{1.01, 4},
+		{1.7, 5}, // a look was due at 4.4, but the decision at 4 looked
+		{2.7, 6},
+	} {
+		sc, tasks := byHand(1, 20, [2]float64{0.5, 100}, [2]float64{0.5, 1}, [2]float64{0.5, 1})
+		sc.Platform = workload.Platform{Startup: constant(c.startup), Call: constant(0.4), Seen: workload.Looks{Every: 1}}
+		r := script(t, begin(t, sc, tasks, 1), map[float64]int{2: 3}, func(at float64, o *policy.Observation) {
+			want := 1
+			if at >= c.seen {
+				want = 3
+			}
+			if o.Ready != want {
+				t.Errorf("start-up %g: at %g s %d are seen ready, want %d", c.startup, at, o.Ready, want)
+			}
+		})
+		about(t, "longest sojourn", r.MaxSojourn, c.seen+0.5)
+	}
+}
+
 // The window is that of the ledger, whatever busy answers come when.
 func TestWindowIsTheLedgers(t *testing.T) {
 	sc, tasks := byHand(7, 1000)

@@ -119,6 +119,9 @@ func (s *Sim) callTakes() {
 	c.wentDown = c.desired < before
 	s.bound(len(s.fleet.ready), c.desired)
 	s.take()
+	if s.looks > 0 {
+		s.look()
+	}
 }
 
 // lag is the mean start-up time.

@@ -61,6 +61,9 @@ type Sim struct {
 	parked keys    // leases that met busy replicas
 	nobody int     // offers in a row that met no replica at all
 
+	looks   float64 // the controller looks so often at what is ready; 0: it hears of it
+	looking uint32  // event of the next look
+
 	fleet  fleet
 	window window
 	scale  scaling
@@ -114,6 +117,8 @@ func (s *Sim) load(t *workload.Tasks) {
 	s.horizon, s.at, s.service, s.deadline = t.Horizon, t.At, t.Service, t.Deadline
 	s.patience = positiveOrInf(f.Deadline)
 	s.overhead, s.timeout = s.platform.Overhead, positiveOrInf(f.Timeout)
+	looks, _ := s.platform.Seen.(workload.Looks)
+	s.looks = looks.Every
 	s.faulty = f.Failing > 0 || s.platform.Crashes > 0 || s.work.longest+s.overhead > s.timeout
 	if s.faulty {
 		s.tries = zeroed(s.tries, len(t.At))
@@ -133,7 +138,7 @@ func (s *Sim) begin(seed uint64) {
 	s.draw.reset(seed)
 	s.count.reset(s.horizon, s.farm.Interval)
 	s.signal.reset(s)
-	s.scale = scaling{desired: s.farm.Start}
+	s.scale, s.looking = scaling{desired: s.farm.Start}, 0
 	s.fleet.reset(s.slots, s.platform.Balance)
 	s.count.pay(0, s.farm.Start)
 	for i := range s.farm.Start {
@@ -161,6 +166,9 @@ func (s *Sim) Advance() bool {
 	s.tryLower()
 	for s.run(); s.platform.Blocking && !s.settled() && s.now < s.horizon; s.run() {
 		s.until = min(s.horizon, max(s.agenda.next().at, s.now))
+	}
+	if s.looks > 0 {
+		s.look()
 	}
 	return s.now < s.horizon
 }
@@ -223,6 +231,10 @@ func (s *Sim) happen(e event) {
 	case readyIsSeen:
 		s.see()
 		s.take()
+	case lookIsMade:
+		if s.looking == e.seq {
+			s.look()
+		}
 	case lowerIsTried:
 		if s.scale.lowering && s.scale.seq == e.seq {
 			s.tryLower()

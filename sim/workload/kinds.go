@@ -57,7 +57,7 @@ func (f *fields) law(name string, otherwise Law) Law {
 }
 
 // maybeLaw asks for a law; a time of 0, or null, is none.
-func (f *fields) maybeLaw(name string, otherwise Law) Law {
+func (f *fields) maybeLaw(name string, otherwise Law, more ...kind[Law]) Law {
 	v, ok := f.get(name)
 	if !ok {
 		return otherwise
@@ -65,7 +65,7 @@ func (f *fields) maybeLaw(name string, otherwise Law) Law {
 	if _, null := v.node.(*ast.NullNode); null {
 		return nil
 	}
-	l, err := f.file.law(v, f.what+": "+name)
+	l, err := f.file.law(v, f.what+": "+name, more...)
 	f.keep(err)
 	if l == (Constant{}) {
 		return nil
@@ -82,6 +82,11 @@ func (s *source) law(v field, what string, more ...kind[Law]) (Law, error) {
 		return Constant{x}, nil
 	}
 	return choose(s, v.node, what, append(laws[:len(laws):len(laws)], more...))
+}
+
+// seen is the law of how ready replicas are seen, which may also be by looks.
+func (f *fields) seen(otherwise Law) Law {
+	return f.maybeLaw("seen", otherwise, kind[Law]{"looks", func(f *fields) Law { return Looks{f.seconds("every", required, positive)} }})
 }
 
 // laws of durations.

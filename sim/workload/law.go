@@ -16,6 +16,19 @@ func (l Constant) Mean() float64 { return l.Value }
 
 func (l Constant) String() string { return flow("constant", "value", l.Value) }
 
+// Looks says of Platform.Seen how the live controller comes to know what is ready:
+// it looks after each scale call, then so often until all is ready, and at each
+// decision. All replicas that became ready since are seen at once.
+type Looks struct{ Every float64 }
+
+// Draw from the time until the next look.
+func (l Looks) Draw(r *rand.Rand) float64 { return l.Every * r.Float64() }
+
+// Mean of the law.
+func (l Looks) Mean() float64 { return l.Every / 2 }
+
+func (l Looks) String() string { return flow("looks", "every", l.Every) }
+
 // Exponential has no memory. With a shift it is that much longer: P(X > shift + x)
 // = exp(−x/(mean − shift)).
 type Exponential struct {
