@@ -176,7 +176,7 @@ func TestTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			const after = 7 // what the state after the last is taken to be worth
-			l.q[l.row([]float64{4})] = after
+			l.table.Values[l.row([]float64{4})] = after
 			envs, err := env.NewVector(1, nil, c)
 			if err != nil {
 				t.Fatal(err)

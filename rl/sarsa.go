@@ -91,10 +91,8 @@ func (c *SARSAConfig) Validate() error {
 type SARSA struct {
 	base
 	cfg   SARSAConfig
-	edges [][]float64    // of each number of the observation
-	cells map[uint64]int // row of a cell in the table; a cell is its bins' number
-	keys  []uint64       // cells in the order they were met
-	q     []float64      // rows × actions
+	table Table          // Q; cells in the order they were met
+	rows  map[uint64]int // of the cells in the table
 	at    []sarsaAt      // where each environment stands
 	told  int            // episodes at the last call of Log
 
@@ -110,7 +108,7 @@ type sarsaAt struct {
 
 // trace is how much a value of the table is to blame for what happens now.
 type trace struct {
-	index int // in q
+	index int // in the table's values
 	e     float64
 }
 
@@ -120,7 +118,7 @@ func NewSARSA(cfg SARSAConfig, spec *env.Spec) (*SARSA, error) {
 	if err := errors.Join(cfg.Validate(), spec.Validate()); err != nil {
 		return nil, err
 	}
-	l := &SARSA{base: newBase(spec, cfg.Seed), cfg: cfg, cells: map[uint64]int{}, edges: make([][]float64, spec.Observation.Len())}
+	l := &SARSA{base: newBase(spec, cfg.Seed), cfg: cfg, rows: map[uint64]int{}, table: Table{Edges: make([][]float64, spec.Observation.Len())}}
 	l.rng = rand.New(&l.pcg)
 	size := 1.0
 	for name, edges := range cfg.Bins {
@@ -128,7 +126,7 @@ func NewSARSA(cfg SARSAConfig, spec *env.Spec) (*SARSA, error) {
 		if j < 0 {
 			return nil, fmt.Errorf("rl: Bins has %s, which %s does not show: want some of %v", name, spec.ID, spec.Observation.Names)
 		}
-		l.edges[j] = edges
+		l.table.Edges[j] = edges
 		size *= float64(len(edges) + 1)
 	}
 	if size > 1<<60 {
@@ -189,14 +187,14 @@ func (l *SARSA) learn(b *env.Batch, i int) {
 	}
 	index := at.cell*n + at.action
 	cell, action := l.choose(b, i)
-	delta := b.Reward[i] - l.q[index]
+	delta := b.Reward[i] - l.table.Values[index]
 	if !b.Terminated[i] || l.cfg.BootstrapAtEnd {
-		delta += l.cfg.Gamma * l.q[cell*n+action]
+		delta += l.cfg.Gamma * l.table.Values[cell*n+action]
 	}
 	at.blame(index)
 	step, kept := l.alpha()*delta, at.traces[:0]
 	for _, t := range at.traces {
-		l.q[t.index] += step * t.e
+		l.table.Values[t.index] += step * t.e
 		if t.e *= l.cfg.Gamma * l.cfg.Lambda; t.e >= l.cfg.TraceMin {
 			kept = append(kept, t)
 		}
@@ -222,31 +220,43 @@ func (l *SARSA) choose(b *env.Batch, i int) (cell, action int) {
 	if l.rng.Float64() < l.epsilon() {
 		return cell, anyOf(l.rng, mask)
 	}
-	return cell, best(l.q[cell*n:(cell+1)*n], mask)
+	return cell, best(l.table.Values[cell*n:(cell+1)*n], mask)
 }
 
-// key is the cell of an observation.
-func (l *SARSA) key(obs []float64) (key uint64) {
-	for j, edges := range l.edges {
+// Table is what acts, apart from the learner: in a cell the action with the largest
+// value, the last of equals; where no cell is, the last action.
+type Table struct {
+	Edges  [][]float64 `json:"edges"`  // of each number of the observation
+	Cells  []uint64    `json:"cells"`  // numbers of the cells that were met
+	Values []float64   `json:"values"` // cells × actions
+}
+
+// Cell is the number of an observation's cell.
+func (t *Table) Cell(obs []float64) (cell uint64) {
+	for j, edges := range t.Edges {
 		bin, exact := slices.BinarySearch(edges, obs[j])
 		if exact {
 			bin++ // an edge belongs to the bin above it
 		}
-		key = key*uint64(len(edges)+1) + uint64(bin)
+		cell = cell*uint64(len(edges)+1) + uint64(bin)
 	}
-	return key
+	return cell
 }
+
+// Table shares its memory with the learner.
+func (l *SARSA) Table() *Table { return &l.table }
 
 // row is an observation's row in the table, which grows with a row of zeros for a
 // cell that is new.
 func (l *SARSA) row(obs []float64) int {
-	key := l.key(obs)
-	row, ok := l.cells[key]
+	t := &l.table
+	cell := t.Cell(obs)
+	row, ok := l.rows[cell]
 	if !ok {
-		row = len(l.keys)
-		l.cells[key] = row
-		l.keys = append(l.keys, key)
-		l.q = append(l.q, make([]float64, l.spec.Action.N())...)
+		row = len(t.Cells)
+		l.rows[cell] = row
+		t.Cells = append(t.Cells, cell)
+		t.Values = append(t.Values, make([]float64, l.spec.Action.N())...)
 	}
 	return row
 }
@@ -270,7 +280,7 @@ func decayed(start, end, factor float64, k int) float64 {
 func (l *SARSA) report(values map[string]float64) {
 	values["rollout/exploration_rate"] = l.epsilon()
 	values["train/learning_rate"] = l.alpha()
-	values["train/cells"] = float64(len(l.keys))
+	values["train/cells"] = float64(len(l.table.Cells))
 	values["train/n_updates"] = float64(l.progress.steps)
 }
 
@@ -281,14 +291,14 @@ func (l *SARSA) Act(obs []float64, mask []bool) int { return best(l.Values(obs),
 // are the table's own: the caller does not change them.
 func (l *SARSA) Values(obs []float64) []float64 {
 	n := l.spec.Action.N()
-	if row, ok := l.cells[l.key(obs)]; ok {
-		return l.q[row*n : (row+1)*n]
+	if row, ok := l.rows[l.table.Cell(obs)]; ok {
+		return l.table.Values[row*n : (row+1)*n]
 	}
 	return make([]float64, n)
 }
 
 // Cells returns how many cells of the table were met.
-func (l *SARSA) Cells() int { return len(l.keys) }
+func (l *SARSA) Cells() int { return len(l.table.Cells) }
 
 // Save is of Learner.
 func (l *SARSA) Save(w io.Writer) error {
@@ -303,14 +313,15 @@ func (l *SARSA) Load(r io.Reader) error {
 func (l *SARSA) state(c *checkpoint.Codec) {
 	l.base.state(c)
 	c.Int("told", &l.told, 1<<62)
-	cells := c.Len("cells", len(l.keys), 1<<26)
-	l.keys, l.q = resize(l.keys, cells), resize(l.q, cells*l.spec.Action.N())
-	checkpoint.Numbers(c, "cells/keys", l.keys)
-	c.Floats("cells/q", l.q)
+	t := &l.table
+	cells := c.Len("cells", len(t.Cells), 1<<26)
+	t.Cells, t.Values = resize(t.Cells, cells), resize(t.Values, cells*l.spec.Action.N())
+	checkpoint.Numbers(c, "cells/keys", t.Cells)
+	c.Floats("cells/q", t.Values)
 	if c.Reading() {
-		clear(l.cells)
-		for row, key := range l.keys {
-			l.cells[key] = row
+		clear(l.rows)
+		for row, cell := range t.Cells {
+			l.rows[cell] = row
 		}
 	}
 	l.at = resize(l.at, c.Len("environments/at", len(l.at), 1<<16))
@@ -320,9 +331,9 @@ func (l *SARSA) state(c *checkpoint.Codec) {
 		c.Int("cell", &at.cell, cells)
 		at.cell--
 		c.Int("action", &at.action, l.spec.Action.N()-1)
-		at.traces = resize(at.traces, c.Len("traces", len(at.traces), len(l.q)))
+		at.traces = resize(at.traces, c.Len("traces", len(at.traces), len(t.Values)))
 		for k := range at.traces {
-			c.Int("trace/index", &at.traces[k].index, len(l.q)-1)
+			c.Int("trace/index", &at.traces[k].index, len(t.Values)-1)
 			c.Float("trace/e", &at.traces[k].e)
 		}
 	}
