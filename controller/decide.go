@@ -63,7 +63,7 @@ func Decide(in Inputs) Verdict {
 	if why != "" {
 		v.Wish, v.Rule = policy.Hold(obs, why), policy.Hold(obs, why)
 		v.Outcome, _ = in.Guard.Apply(obs, v.Wish, v.Rule, in.State)
-		v.Next = in.pass()
+		v.Next = in.Guard.Pass(obs, in.State)
 		return v
 	}
 	rule, err := policy.New(in.Fallback)
@@ -88,22 +88,9 @@ func Decide(in Inputs) Verdict {
 	}
 	v.Outcome, v.Next = in.Guard.Apply(obs, acted, v.Rule, in.State)
 	if in.Mode == DryRun {
-		v.Next = in.pass()
+		v.Next = in.Guard.Pass(obs, in.State)
 	}
 	return v
-}
-
-// pass is what the guard remembers where nothing is called, so that no token is
-// spent: time goes on, nothing else. No bound asks for an action.
-func (in *Inputs) pass() guard.State {
-	obs, g := in.Observation, in.Guard
-	obs.Min, obs.Max, g.Budget = 0, 0, 0
-	if obs.Waiting.Known() {
-		obs.Waiting = 0
-	}
-	hold := policy.Hold(&obs, "")
-	_, next := g.Apply(&obs, hold, hold, in.State)
-	return next
 }
 
 // remember copies a memory, which is never nil for a policy.

@@ -84,7 +84,9 @@ func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
 		st.Wish = policy.Hold(o, "the last scale call has not ended")
 		st.Rule = st.Wish
 		st.Outcome = guard.Outcome{Replicas: o.Desired, Hold: true}
-		p.pass(o)
+		if p.d.Guard != nil {
+			p.state = p.d.Guard.Pass(o, p.state)
+		}
 		return st
 	}
 	st.Wish = p.d.Policy.Decide(o, p.wish)
@@ -98,17 +100,6 @@ func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
 		st.Outcome, p.state = p.d.Guard.Apply(o, st.Wish, st.Rule, p.state)
 	}
 	return st
-}
-
-// pass lets the guard's time go on: no bound asks for an action, no token is spent.
-func (p *Pilot) pass(o *policy.Observation) {
-	if p.d.Guard == nil {
-		return
-	}
-	obs, g := *o, *p.d.Guard
-	obs.Min, obs.Max, obs.Waiting, g.Budget = 0, 0, 0, 0
-	hold := policy.Hold(&obs, "")
-	_, p.state = g.Apply(&obs, hold, hold, p.state)
 }
 
 // bounded is a wish between min and max.

@@ -149,6 +149,12 @@ func (s Settings) Apply(obs *policy.Observation, wish, rule policy.Decision, st 
 	return out, st
 }
 
+// Pass lets time go on where nothing is decided, or nothing done about it: the state is
+// brought to the observation, and no token is spent.
+func (s Settings) Pass(obs *policy.Observation, st State) State {
+	return st.advance(obs, s.filled().ActionsPerHour)
+}
+
 // bounds are the least and the most replicas that the farm may be asked for.
 func bounds(obs *policy.Observation) (lo, hi int) {
 	if hi = obs.Max; hi <= 0 {

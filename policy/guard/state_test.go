@@ -216,3 +216,19 @@ func TestOnlyTheWallClockCounts(t *testing.T) {
 		t.Errorf("%+v became %+v", live, replayed)
 	}
 }
+
+// Where nothing is done time goes on as ever, and no token is spent, whatever asks for
+// an action.
+func TestPass(t *testing.T) {
+	s := quiet()
+	s.set, s.st.Spent, s.st.Steady, s.st.Used = guard.Settings{Budget: 1}, 5, 50, 7200 // a budget used up
+	s.obs.Desired, s.obs.Min, s.obs.Max = 20, 8, 4
+	_, acted := s.apply()
+	passed := s.set.Pass(&s.obs, s.st)
+	if !near(acted.Spent-passed.Spent, 1) || !near(passed.Spent, 5-2*480./3600) {
+		t.Errorf("%g tokens spent, %g of an action", passed.Spent, acted.Spent)
+	}
+	if acted.Spent = passed.Spent; acted != passed {
+		t.Errorf("%+v, want %+v", passed, acted)
+	}
+}
