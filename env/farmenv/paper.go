@@ -89,8 +89,7 @@ type Paper struct {
 	step   int
 	over   bool
 
-	late    float64 // weight set by WeighLate; 0: the option's
-	weight  float64 // that counts
+	weight  float64 // on lateness, set by WeighLate; 0: the option's
 	price   prices
 	qos     float64 // of the last step
 	obs     [9]float64
@@ -98,8 +97,8 @@ type Paper struct {
 	metrics [MetricStepQoS + 1]float64
 }
 
-// prices are what things cost in the weighed reward.
-type prices struct{ late, second, action float64 }
+// prices are what things cost in the weighed reward; late at a weight of 1.
+type prices struct{ weight, late, second, action float64 }
 
 // Terms of the published reward.
 const (
@@ -164,10 +163,7 @@ func (p *Paper) Hold() int { return len(p.moves) / 2 }
 // WeighLate sets the weight on lateness of the weighed reward from now on, in place of
 // the option's.
 func (p *Paper) WeighLate(weight float64) {
-	if p.weight > 0 {
-		p.price.late *= weight / p.weight
-	}
-	p.late, p.weight = weight, weight
+	p.weight, p.price.weight = weight, weight
 }
 
 // Reset implements env.Env. It panics where the scenario cannot be simulated.
@@ -199,15 +195,14 @@ func (p *Paper) setPrices(s *workload.Scenario, tasks *workload.Tasks, options e
 	for _, x := range tasks.Service {
 		work += x + s.Platform.Overhead
 	}
-	p.weight = p.spec.Option(options, OptionLate)
-	if p.late > 0 {
-		p.weight = p.late
-	}
-	length := paperSteps * s.Farm.Interval
 	p.price = prices{
-		late:   p.weight * paperSteps / (float64(len(tasks.At)) * (1 - s.Farm.Target)),
-		second: length / (work * s.Farm.Interval),
+		weight: p.spec.Option(options, OptionLate),
+		late:   paperSteps / (float64(len(tasks.At)) * (1 - s.Farm.Target)),
+		second: paperSteps / work, // of a second of one, where work/(steps·I) are busy in the mean
 		action: p.spec.Option(options, OptionAction),
+	}
+	if p.weight > 0 {
+		p.price.weight = p.weight
 	}
 }
 
@@ -281,7 +276,7 @@ func (p *Paper) Step(action int) (obs []float64, reward float64, terminated, tru
 	if p.cfg.Reward == Published {
 		p.pay(moved, left)
 	} else {
-		copy(p.parts, []float64{-p.price.late * p.metrics[MetricLate], -p.price.second * p.metrics[MetricWorkers], -p.price.action * p.metrics[MetricActions]})
+		copy(p.parts, []float64{-p.price.weight * p.price.late * p.metrics[MetricLate], -p.price.second * p.metrics[MetricWorkers], -p.price.action * p.metrics[MetricActions]})
 	}
 	for _, x := range p.parts {
 		reward += x
