@@ -77,7 +77,24 @@
 //
 // # Hand-back
 //
-// Whether a learned policy may speak at all is settled before Apply: what hands
-// back to the rule passes the rule's decision as the wish. That step will stand in
-// this package beside Apply, with a state of its own.
+// Whether a learned policy may speak at all is settled before Apply, by Hand.Consult:
+// where it is handed back, the wish that Apply limits is that of its rule.
+//
+//	cause    when                                         and then
+//	nan      what it computes is no number                at once
+//	slow     an inference takes longer than 5 ms          at once
+//	version  it has learned from other observations       at once, unasked
+//	strange  a feature lies farther outside of its        for 3 decisions in a row
+//	         0.1…99.9 % range in training than half
+//	         the width of that range
+//	late     fewer on time than the target, and by over   in 2 trials in a row
+//	         a point fewer than under the rule
+//	costly   over 10 % more worker-seconds than under     in 2 trials in a row
+//	         the rule, and no more on time
+//
+// A trial plays the farm's last minutes again in a model, once with the counts that
+// there were and once under the rule, so that what the model gets wrong is wrong on
+// both sides; only whether the target was met is as measured. A policy comes back
+// after half an hour, and after twice as long each further time, to a day at most;
+// another policy begins anew. Handed back, it is not asked.
 package guard

@@ -114,7 +114,7 @@ func (f *File) check() error {
 	case f.Version != Version:
 		return fmt.Errorf("learned: the policy file has version %d: this program runs %d", f.Version, Version)
 	case f.Observation != policy.ObservationVersion:
-		return fmt.Errorf("learned: the policy looks at observations of version %d: this program makes %d; train it again", f.Observation, policy.ObservationVersion)
+		return &VersionError{Observation: f.Observation}
 	case !slices.Equal(f.Features, features):
 		return fmt.Errorf("learned: the policy looks at %d features that are not those of this program: train it again", len(f.Features))
 	case !slices.Equal(f.Meta.Actions, Actions()):
@@ -154,5 +154,16 @@ func Load(b []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{File: f, rule: rule, name: fmt.Sprintf("learned:%x", sha256.Sum256(b))[:len("learned:")+12]}, nil
+	return newPolicy(f, rule, NameOf(b)), nil
+}
+
+// NameOf is the name of the policy in a policy file, whether it can run or not.
+func NameOf(b []byte) string { return fmt.Sprintf("learned:%x", sha256.Sum256(b))[:len("learned:")+12] }
+
+// VersionError says that a policy has learned from observations of another version
+// than this program makes.
+type VersionError struct{ Observation int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("learned: the policy looks at observations of version %d: this program makes %d; train it again", e.Observation, policy.ObservationVersion)
 }

@@ -180,18 +180,38 @@ func TestNaNIsInvalid(t *testing.T) {
 	}
 }
 
-// A feature outside of what training saw is named.
+// The feature farthest outside of what training saw is named. Where a feature hardly
+// moved in training, a little more than that is nothing strange.
 func TestStrange(t *testing.T) {
-	f := random(1)
-	i := slices.Index(policy.VectorNames(), "load_short")
-	f.Low[i], f.High[i] = 0, 1
-	p, err := Load(written(t, f))
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, widths := p.Strange(farm(), policy.Memory{})
-	if want := math.Log1p(8) - 1; name != "load_short" || math.Abs(widths-want) > 1e-9 {
-		t.Errorf("%s is %g widths outside: want load_short, %g", name, widths, want)
+	names, lo, hi := FeatureNames()
+	i, j := slices.Index(names, "load_short"), slices.Index(names, "target")
+	for _, c := range []struct {
+		low, high, target float64
+		want              policy.Strange
+	}{
+		{0, 1, 0.97, policy.Strange{Feature: "load_short", Widths: math.Log1p(8) - 1}},
+		{1, 3, 0.97, policy.Strange{}},
+		{1, 3, 0.95, policy.Strange{Feature: "target", Widths: 0.02 / leastWidth}},
+		{1, 3, 0.5, policy.Strange{Feature: "target", Widths: 0.47 / leastWidth}},
+		{3, 4, 0.97, policy.Strange{Feature: "load_short", Widths: 3 - math.Log1p(8)}},
+		{2.5, 2.5, 0.97, policy.Strange{Feature: "load_short", Widths: (2.5 - math.Log1p(8)) / leastWidth / (hi[i] - lo[i])}},
+	} {
+		f := random(1)
+		f.Low[i], f.High[i] = c.low, c.high
+		f.Low[j], f.High[j] = c.target, c.target
+		p, err := Load(written(t, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := farm()
+		d, got := p.Judge(o, policy.Memory{})
+		if got.Feature != c.want.Feature || math.Abs(got.Widths-c.want.Widths) > 1e-9 || d != p.Decide(o, policy.Memory{}) {
+			t.Errorf("range %g…%g, target %g: %+v, want %+v", c.low, c.high, c.target, got, c.want)
+		}
+		o.Waiting = policy.Unknown
+		if _, got := p.Judge(o, policy.Memory{}); got != (policy.Strange{}) {
+			t.Errorf("stale signals are strange: %+v", got)
+		}
 	}
 }
 

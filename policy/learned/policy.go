@@ -10,12 +10,32 @@ import (
 // is safe for concurrent use.
 type Policy struct {
 	*File
-	rule policy.Policy
-	name string
+	rule   policy.Policy
+	name   string
+	widths []float64 // of the features' ranges in training, at least leastWidth of their bounds
+}
+
+var _ policy.Learned = (*Policy)(nil)
+
+// leastWidth of a feature's range, as a share of its bounds: learners take deviations
+// to be at least a hundredth of the bounds, and a range is six deviations wide.
+const leastWidth = 0.06
+
+// newPolicy makes a policy of a file that has been checked.
+func newPolicy(f *File, rule policy.Policy, name string) *Policy {
+	p := &Policy{File: f, rule: rule, name: name, widths: make([]float64, len(f.Low))}
+	_, lo, hi := FeatureNames()
+	for i := range p.widths {
+		p.widths[i] = max(f.High[i]-f.Low[i], leastWidth*(hi[i]-lo[i]))
+	}
+	return p
 }
 
 // Name is "learned:" and the first digits of the file's SHA-256.
 func (p *Policy) Name() string { return p.name }
+
+// Made implements policy.Learned.
+func (p *Policy) Made() int { return p.Observation }
 
 // Rule is the rule that advises.
 func (p *Policy) Rule() policy.Policy { return p.rule }
@@ -26,19 +46,35 @@ const Invalid = -1
 
 // Decide implements policy.Policy: the allowed action with the largest output.
 func (p *Policy) Decide(o *policy.Observation, m policy.Memory) policy.Decision {
+	d, _ := p.Judge(o, m)
+	return d
+}
+
+// Judge implements policy.Learned. To signals that are stale it has nothing to say.
+func (p *Policy) Judge(o *policy.Observation, m policy.Memory) (policy.Decision, policy.Strange) {
 	if o.Stale() {
-		return policy.Hold(o, "signals are old or unknown")
+		return policy.Hold(o, "signals are old or unknown"), policy.Strange{}
 	}
 	advice := Advise(p.rule, o, m)
 	var x, spare buffer
 	var mask [actions]bool
 	advice.Mask(o, mask[:])
-	Features(x[:0], o, &advice)
+	strange := p.strange(Features(x[:0], o, &advice))
 	action := best(p.Net.forward(&x, &spare), mask[:])
 	if action < 0 {
-		return policy.Decision{Replicas: Invalid, Reason: "learned: an output is not a number"}
+		return policy.Decision{Replicas: Invalid, Reason: "learned: an output is not a number"}, strange
 	}
-	return advice.Decide(o, action)
+	return advice.Decide(o, action), strange
+}
+
+// strange finds the feature that lies farthest outside of what training saw.
+func (p *Policy) strange(features []float64) (s policy.Strange) {
+	for i, v := range features {
+		if out := max(p.Low[i]-v, v-p.High[i]) / p.widths[i]; out > s.Widths {
+			s = policy.Strange{Feature: p.Features[i], Widths: out}
+		}
+	}
+	return s
 }
 
 // Outputs are what the network makes of given features, one number for each action.
@@ -53,18 +89,4 @@ func (p *Policy) Act(features []float64, mask []bool) int {
 	var x, spare buffer
 	copy(x[:], features)
 	return best(p.Net.forward(&x, &spare), mask)
-}
-
-// Strange returns the feature that lies farthest outside of what training saw, in
-// widths of its range there; 0 where all are inside.
-func (p *Policy) Strange(o *policy.Observation, m policy.Memory) (name string, widths float64) {
-	advice := Advise(p.rule, o, m)
-	var x buffer
-	for i, v := range Features(x[:0], o, &advice) {
-		lo, hi := p.Low[i], p.High[i]
-		if out := max(lo-v, v-hi) / max(hi-lo, 1e-9); out > widths {
-			name, widths = p.Features[i], out
-		}
-	}
-	return name, widths
 }
