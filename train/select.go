@@ -9,41 +9,27 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"farmhand/env"
-	"farmhand/policy/guard"
 	"farmhand/policy/learned"
 	"farmhand/rl"
-	"farmhand/sim"
-	"farmhand/sim/workload"
 )
 
 // candidates is how many policies are kept to choose from.
 const candidates = 5
 
-// goal is what a policy should come to.
-type goal struct {
-	onTime  float64 // share, at least
-	actions float64 // an hour, at most
-}
-
-// compare orders policies, the better first: those that reach the goal by cost, the
-// others by how far they are from it.
-func (g goal) compare(a, b Point) int {
-	short := func(p Point) float64 {
-		return max(0, g.onTime-p.OnTime)/(1-g.onTime) + max(0, p.Actions/g.actions-1)
-	}
-	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Workers, b.Workers))
+// compare orders policies, the better first: by how far they are from the aim, and from
+// the number of actions an hour that they should need at most, and those that reach it by
+// cost.
+func compare(a, b *Point, actions float64) int {
+	short := func(p *Point) float64 { return p.Short + max(0, p.Actions/actions-1) }
+	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Cost, b.Cost))
 }
 
 // keep a policy if it is among the best. How often it acts is settled in the end.
-func (t *Trainer) keep(p Point) {
+func (t *Trainer) keep(p candidate) {
 	t.best = append(t.best, p)
-	g := goal{t.aim(), math.Inf(1)}
-	slices.SortStableFunc(t.best, g.compare)
+	slices.SortStableFunc(t.best, func(a, b candidate) int { return compare(&a.Point, &b.Point, math.Inf(1)) })
 	t.best = t.best[:min(len(t.best), candidates)]
 }
 
@@ -64,61 +50,103 @@ func calmer(file []byte, bias float64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// choose goes on with the final selection by one try. Each of the best policies is tried
+// as it is and with some bias towards holding, on some of the training work; then a few
+// of these on all of it. Try k is of best k/len(calm) with the bias k%len(calm).
+func (t *Trainer) choose(ctx context.Context) error {
+	list, seeds, k := &t.tries, t.cfg.Seeds, len(t.tries)
+	if k == t.triesInAll() {
+		list, seeds, k = &t.finals, t.cfg.Final, t.shortlist()[len(t.finals)]
+	}
+	file, err := t.tried(k)
+	if err != nil {
+		return err
+	}
+	p, err := t.trials.play(ctx, file, seeds)
+	if err != nil {
+		return err
+	}
+	from := &t.best[k/len(calm)]
+	p.Steps = from.Steps
+	for i := range p.Cases {
+		p.Cases[i].Late = from.Cases[i].Late
+	}
+	*list = append(*list, p)
+	return nil
+}
+
+func (t *Trainer) triesInAll() int { return len(t.best) * len(calm) }
+
+// tried is the file of a try.
+func (t *Trainer) tried(k int) ([]byte, error) {
+	return calmer(t.best[k/len(calm)].file, calm[k%len(calm)])
+}
+
+// shortlist are the numbers of the tries that go on to all of the work, the best first.
+func (t *Trainer) shortlist() []int {
+	list := make([]int, len(t.tries))
+	for k := range list {
+		list[k] = k
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return compare(&t.tries[a], &t.tries[b], t.cfg.Actions) })
+	return list[:min(len(list), candidates)]
+}
+
+// Done reports whether nothing is left to do.
+func (t *Trainer) Done() bool {
+	return t.learnt() && len(t.tries) == t.triesInAll() && len(t.finals) == min(len(t.tries), candidates)
+}
+
+// Choosing tells how far the final selection is.
+func (t *Trainer) Choosing() (done, all int) {
+	return len(t.tries) + len(t.finals), t.triesInAll() + min(t.triesInAll(), candidates)
+}
+
 // errNone is the error of a training that has not come to the end of a round.
 var errNone = errors.New("train: no round is done yet: want more steps")
 
-// Policy chooses among the best policies, each as it is and with some bias towards
-// holding, and returns the file of the one, with what it came to: all are tried on some
-// of the training work, a few on all of it.
-func (t *Trainer) Policy(ctx context.Context) ([]byte, Point, error) {
+// Policy returns the policy file that was chosen, with what it came to on all of the
+// training work; as long as not all is done, the best so far, with what it came to on
+// some of it.
+func (t *Trainer) Policy() ([]byte, Point, error) {
 	if len(t.best) == 0 {
 		return nil, Point{}, errNone
 	}
-	g := goal{t.aim(), t.cfg.Actions}
-	var list []Point
-	for _, p := range t.best {
-		for _, bias := range calm {
-			file, err := calmer(p.file, bias)
-			if err != nil {
-				return nil, Point{}, err
+	chosen, seeds := t.best[0], t.cfg.Seeds
+	if t.Done() {
+		at := 0
+		for i := range t.finals {
+			if compare(&t.finals[i], &t.finals[at], t.cfg.Actions) < 0 {
+				at = i
 			}
-			q, err := t.try(ctx, p, file, t.cfg.Seeds)
-			if err != nil {
-				return nil, Point{}, err
-			}
-			list = append(list, q)
 		}
-	}
-	slices.SortStableFunc(list, g.compare)
-	list = list[:min(len(list), candidates)]
-	for i, p := range list {
-		q, err := t.try(ctx, p, p.file, t.cfg.Final)
+		file, err := t.tried(t.shortlist()[at])
 		if err != nil {
 			return nil, Point{}, err
 		}
-		list[i] = q
+		chosen, seeds = candidate{t.finals[at], file}, t.cfg.Final
 	}
-	best := slices.MinFunc(list, g.compare)
-	file, err := t.describe(best)
-	return file, best, err
-}
-
-// try a file made of p.
-func (t *Trainer) try(ctx context.Context, p Point, file []byte, seeds []uint64) (Point, error) {
-	q, err := t.trials.play(ctx, file, seeds)
-	q.Steps, q.Late, q.file = p.Steps, p.Late, file
-	return q, err
+	file, err := t.describe(chosen, seeds)
+	return file, chosen.Point, err
 }
 
 // describe adds to a policy file what training knows of it.
-func (t *Trainer) describe(p Point) ([]byte, error) {
+func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 	f, err := learned.Parse(p.file)
 	if err != nil {
 		return nil, err
 	}
-	f.Training = map[string]float64{"on_time": p.OnTime, "mean_workers": p.Workers, "actions_per_h": p.Actions, "late_weight": p.Late, "steps": float64(p.Steps),
-		"seeds": float64(len(t.cfg.Final))}
-	if err := t.ranges(f); err != nil {
+	f.Training = map[string]float64{"on_time": p.OnTime, "mean_workers": p.Workers, "actions_per_h": p.Actions, "short": p.Short, "cost": p.Cost,
+		"steps": float64(p.Steps), "seeds": float64(len(seeds))}
+	for _, c := range p.Cases {
+		prefix := ""
+		if len(p.Cases) > 1 {
+			prefix = c.Scenario + "/"
+			f.Training[prefix+"on_time"], f.Training[prefix+"mean_workers"] = c.OnTime, c.Workers
+		}
+		f.Training[prefix+"late_weight"] = c.Late
+	}
+	if err := t.ranges(f, seeds); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -128,7 +156,7 @@ func (t *Trainer) describe(p Point) ([]byte, error) {
 
 // ranges finds out where the features of a policy lie, all but a thousandth at each
 // end, while it scales the farm of each seed.
-func (t *Trainer) ranges(f *learned.File) error {
+func (t *Trainer) ranges(f *learned.File, seeds []uint64) error {
 	var b bytes.Buffer
 	if err := f.Write(&b); err != nil {
 		return err
@@ -142,8 +170,8 @@ func (t *Trainer) ranges(f *learned.File) error {
 		return err
 	}
 	columns := make([][]float64, len(f.Features))
-	for _, seed := range t.cfg.Final {
-		obs, info := farm.Reset(seed, nil)
+	for i := range max(len(seeds), 2*len(t.cfg.Scenarios)) {
+		obs, info := farm.Reset(env.EpisodeSeed(t.cfg.Seed, -1, uint64(i)), nil)
 		for over := false; !over; {
 			for i, x := range obs {
 				columns[i] = append(columns[i], x)
@@ -159,12 +187,20 @@ func (t *Trainer) ranges(f *learned.File) error {
 	return nil
 }
 
+// mostReplay is how many bytes of a checkpoint may be the memory of a learner: the rest
+// has room in two MiB.
+const mostReplay = MaxCheckpoint - 2<<20
+
+// frameBytes is what a frame takes in a checkpoint: its observation as float32, mask,
+// reward, action and kind (package replay).
+func frameBytes(spec *env.Spec) int { return 4*spec.Observation.Len() + 18 }
+
 // write makes a policy file of what was learned.
 func (t *Trainer) write() ([]byte, error) {
 	n := t.learner.Network()
 	box := t.envs.Spec().Observation
 	f := &learned.File{
-		Meta: learned.Meta{Rule: t.cfg.Rule, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.Scenario.Name,
+		Meta: learned.Meta{Rule: t.cfg.Rule, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
 			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Settings: json.RawMessage(t.config)},
 		Net: learned.Net{Shift: n.Normalise.Shift, Scale: n.Normalise.Scale, Limit: n.Normalise.Limit, Activation: learned.Activation(n.Activation)},
 		Low: box.Low, High: box.High,
@@ -202,6 +238,9 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		if n := c.Buffer * frameBytes(spec); n > mostReplay {
+			return nil, nil, fmt.Errorf("train: Buffer is %d: its frames take %d bytes each, and a checkpoint has room for %d", c.Buffer, frameBytes(spec), mostReplay/frameBytes(spec))
+		}
 		l, err := rl.NewDQN(c, spec)
 		if err != nil {
 			return nil, nil, err
@@ -226,60 +265,4 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		return l, b, nil
 	}
 	return nil, nil, fmt.Errorf("train: %q is no learner: want one of %v", cfg.Learner, Learners())
-}
-
-// trials let policies scale the farm for the work of some seeds, as a live controller
-// does.
-type trials struct {
-	scenario *workload.Scenario
-	jobs     int
-	mu       sync.Mutex
-	tasks    map[uint64]*workload.Tasks // guarded by mu
-}
-
-func newTrials(s *workload.Scenario, jobs int) *trials {
-	return &trials{scenario: s, jobs: jobs, tasks: map[uint64]*workload.Tasks{}}
-}
-
-func (t *trials) draw(seed uint64) *workload.Tasks {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := t.tasks[seed]
-	if w == nil {
-		w = t.scenario.Draw(seed)
-		t.tasks[seed] = w
-	}
-	return w
-}
-
-// play returns what a policy comes to over all seeds.
-func (t *trials) play(ctx context.Context, file []byte, seeds []uint64) (Point, error) {
-	p, err := learned.Load(file)
-	if err != nil {
-		return Point{}, err
-	}
-	results := make([]sim.Result, len(seeds))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(t.jobs)
-	for i, seed := range seeds {
-		g.Go(func() (err error) {
-			results[i], err = sim.Run(ctx, sim.Config{Scenario: t.scenario, Tasks: t.draw(seed), Seed: seed},
-				sim.Driver{Policy: p, Rule: p.Rule(), Guard: &guard.Settings{Learned: true}})
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return Point{}, err
-	}
-	var sum Point
-	decided, late, seconds := 0, 0, 0.0
-	for _, r := range results {
-		decided, late, seconds = decided+r.Decided, late+r.Late, seconds+r.Horizon
-		sum.Workers += r.WorkerSeconds
-		sum.Actions += float64(r.Actions)
-	}
-	sum.OnTime = 1 - float64(late)/float64(max(1, decided))
-	sum.Workers /= seconds
-	sum.Actions *= 3600 / seconds
-	return sum, nil
 }

@@ -10,7 +10,12 @@
 //	ln w ← ln w + η·clip((late share)/(allowed share) − 1, ±1)
 //
 // the multiplier of a constraint (dual ascent; Tessler et al., arXiv 1805.11074),
-// moved by what the policy does without exploring. Evaluation seeds are never seen.
+// moved by what the policy does without exploring. Each scenario has a weight of its
+// own, as each has a target of its own: where the policy is good it must not pay for
+// where it is not. Evaluation seeds are never seen.
+//
+// A Trainer can be stopped, saved and loaded between any two pieces of its work; the
+// bytes that come out do not depend on where.
 package train
 
 import (
@@ -18,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"farmhand/env"
 	"farmhand/env/farmenv"
@@ -30,23 +36,23 @@ import (
 
 // Config of a Trainer.
 type Config struct {
-	Scenario *workload.Scenario
-	Rule     string  // specification of the rule that advises
-	Learner  string  // one of Learners
-	Steps    int     // environment steps in all
-	Round    int     // steps between two looks at the policy
-	Envs     int     // farms that are played at once
-	Episode  float64 // seconds of a farm
-	Seed     uint64
-	Seeds    []uint64 // of the work that a policy is looked at with
-	Final    []uint64 // of the work that decides among the best
-	Margin   float64  // by how much of the allowed lateness a policy stays below it
-	Dual     float64  // η
-	Late     float64  // weight on lateness to begin with
-	Churn    float64  // cost of an action
-	Actions  float64  // an hour that the policy should need at most
-	Clone    int      // steps of the rule that are imitated first; 0: none
-	Jobs     int      // farms that are simulated at once for a look
+	Scenarios []*workload.Scenario
+	Rule      string  // specification of the rule that advises
+	Learner   string  // one of Learners
+	Steps     int     // environment steps in all
+	Round     int     // steps between two looks at the policy
+	Envs      int     // farms that are played at once
+	Episode   float64 // seconds of a farm
+	Seed      uint64
+	Seeds     []uint64 // of the work that a policy is looked at with
+	Final     []uint64 // of the work that decides among the best
+	Margin    float64  // by how much of the allowed lateness a policy stays below it
+	Dual      float64  // η
+	Late      float64  // weight on lateness to begin with
+	Churn     float64  // cost of an action
+	Actions   float64  // an hour that the policy should need at most
+	Clone     int      // steps of the rule that are imitated first; 0: none
+	Jobs      int      // farms that are simulated at once for a look
 
 	// Adjust changes settings of the learner: a pointer to its configuration.
 	Adjust func(settings any)
@@ -56,19 +62,27 @@ type Config struct {
 	Done func(Point)
 }
 
-// Default is the configuration for a scenario.
-func Default(s *workload.Scenario) Config {
-	return Config{Scenario: s, Rule: "staffing", Learner: "dqn", Steps: 400_000, Round: 10_000, Envs: 8, Episode: min(1800, s.Horizon), Seed: 1,
+// Default is the configuration for one or more scenarios.
+func Default(scenarios ...*workload.Scenario) Config {
+	episode := 1800.0
+	for _, s := range scenarios {
+		episode = min(episode, s.Horizon)
+	}
+	return Config{Scenarios: scenarios, Rule: "staffing", Learner: "dqn", Steps: 400_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
 		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.15, Dual: 0.2, Late: 0.5, Churn: 0.4, Actions: 300, Jobs: 2}
 }
 
 // Validate names what cannot be, and what would do.
 func (c *Config) Validate() error {
-	if c.Scenario == nil {
-		return errors.New("train: no Scenario: want one to learn in")
+	if len(c.Scenarios) == 0 {
+		return errors.New("train: no Scenarios: want one or more to learn in")
 	}
-	if !(c.Scenario.Farm.Target > 0 && c.Scenario.Farm.Target < 1) {
-		return fmt.Errorf("train: the target of %s is %g: want a share between 0 and 1", c.Scenario.Name, c.Scenario.Farm.Target)
+	interval := 0.0
+	for _, s := range c.Scenarios {
+		if !(s.Farm.Target > 0 && s.Farm.Target < 1) {
+			return fmt.Errorf("train: the target of %s is %g: want a share between 0 and 1", s.Name, s.Farm.Target)
+		}
+		interval = max(interval, s.Farm.Interval)
 	}
 	if _, err := policy.New(c.Rule); err != nil {
 		return fmt.Errorf("train: Rule: %w", err)
@@ -78,7 +92,7 @@ func (c *Config) Validate() error {
 		is       float64
 		min, max float64
 	}{
-		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * c.Scenario.Farm.Interval, 1e6},
+		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
 		{"Late", c.Late, minLate, maxLate}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
 	} {
@@ -103,20 +117,21 @@ type Trainer struct {
 	farms   []*farmenv.Farm
 	envs    *env.Vector
 	trials  *trials
-	late    float64
-	curve   []Point
-	best    []Point // candidates, the best first, with their files
+
+	// All that is saved, beside the learner.
+	cloned bool        // the rule was imitated
+	until  int         // steps at which the round ends
+	late   []float64   // weights on lateness, by scenario
+	curve  []Point     // the policy after each round
+	best   []candidate // the best first
+	tries  []Point     // of the final selection: see select.go
+	finals []Point
 }
 
-// Point is what the policy was after a round.
-type Point struct {
-	Steps   int
-	OnTime  float64 // share of tasks, over all seeds
-	Workers float64 // mean
-	Actions float64 // per hour
-	Late    float64 // weight on lateness in the round
-	Return  float64 // mean return of an episode while learning
-	file    []byte
+// candidate is a policy to choose.
+type candidate struct {
+	Point
+	file []byte
 }
 
 // New makes a Trainer that has learned nothing yet.
@@ -128,16 +143,16 @@ func New(cfg Config) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{cfg: cfg, late: cfg.Late, trials: newTrials(cfg.Scenario, cfg.Jobs)}
-	// While learning, the guard does not count actions: how many are left is nothing
-	// that the learner sees, and what they cost is in its reward.
-	play := func() (*farmenv.Farm, error) {
-		return farmenv.NewFarm("Farm-v0", farmenv.FarmConfig{Scenario: func(uint64) *workload.Scenario { return cfg.Scenario }, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode})
+	t := &Trainer{cfg: cfg, trials: newTrials(&cfg), until: min(cfg.Steps, cfg.Round)}
+	for range cfg.Scenarios {
+		t.late = append(t.late, cfg.Late)
 	}
 	list := make([]env.Env, cfg.Envs)
 	for i := range list {
-		f, err := play()
+		// While learning, the guard does not count actions: how many are left is nothing
+		// that the learner sees, and what they cost is in its reward.
+		f, err := farmenv.NewFarm("Farm-v0", farmenv.FarmConfig{Scenario: cfg.episode, Rule: rule,
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode})
 		if err != nil {
 			return nil, err
 		}
@@ -153,6 +168,21 @@ func New(cfg Config) (*Trainer, error) {
 	return t, nil
 }
 
+// episode chooses the scenario of an episode.
+func (c *Config) episode(seed uint64) (s *workload.Scenario, kind int) {
+	kind = int(seed % uint64(len(c.Scenarios)))
+	return c.Scenarios[kind], kind
+}
+
+// name is that of the scenario, or those of all.
+func (c *Config) name() string {
+	var names []string
+	for _, s := range c.Scenarios {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ",")
+}
+
 // weigh lets the farms count lateness as it weighs now.
 func (t *Trainer) weigh() {
 	for _, f := range t.farms {
@@ -160,25 +190,8 @@ func (t *Trainer) weigh() {
 	}
 }
 
-// Run learns until all steps are done, or ctx is. After each round the Trainer can be
-// saved.
-func (t *Trainer) Run(ctx context.Context) error {
-	if err := t.imitate(ctx); err != nil {
-		return err
-	}
-	for t.learner.Steps() < t.cfg.Steps {
-		if err := t.round(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // imitate begins with what the rule would do.
 func (t *Trainer) imitate(ctx context.Context) error {
-	if t.cfg.Clone == 0 || t.learner.Steps() > 0 {
-		return nil
-	}
 	c := rl.DefaultClone()
 	c.Steps = t.cfg.Clone
 	var list []env.Env
@@ -202,12 +215,9 @@ func (t *Trainer) imitate(ctx context.Context) error {
 	}, c)
 }
 
-// round plays, looks, and weighs.
-func (t *Trainer) round(ctx context.Context) error {
-	until := min(t.cfg.Steps, t.learner.Steps()+t.cfg.Round)
-	if err := t.learner.Learn(ctx, t.envs, until); err != nil {
-		return err
-	}
+// look lets the policy scale farms, weighs lateness by what came of it, and begins the
+// next round.
+func (t *Trainer) look(ctx context.Context) error {
 	file, err := t.write()
 	if err != nil {
 		return err
@@ -216,25 +226,32 @@ func (t *Trainer) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Steps, p.Late, p.file = t.learner.Steps(), t.late, file
+	p.Steps = t.learner.Steps()
+	for i := range p.Cases {
+		c := &p.Cases[i]
+		c.Late = t.late[i]
+		step := min(max((1-c.OnTime)/(1-t.cfg.aim(i))-1, -1), 1)
+		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
+	}
 	t.curve = append(t.curve, p)
-	t.keep(p)
-	allowed := 1 - t.aim()
-	step := min(max((1-p.OnTime)/allowed-1, -1), 1)
-	t.late = min(max(t.late*math.Exp(t.cfg.Dual*step), minLate), maxLate)
+	t.keep(candidate{p, file})
 	t.weigh()
+	t.until = min(t.cfg.Steps, p.Steps+t.cfg.Round)
 	if t.cfg.Done != nil {
 		t.cfg.Done(p)
 	}
 	return nil
 }
 
-// aim is the share on time that a policy should have: a little more than the target, as
-// it will serve other work than it was chosen with.
-func (t *Trainer) aim() float64 {
-	target := t.cfg.Scenario.Farm.Target
-	return target + t.cfg.Margin*(1-target)
+// aim is the share on time that a policy should have on a scenario: a little more than
+// the target, as it will serve other work than it was chosen with.
+func (c *Config) aim(scenario int) float64 {
+	target := c.Scenarios[scenario].Farm.Target
+	return target + c.Margin*(1-target)
 }
 
 // Curve is what the policy was after each round.
 func (t *Trainer) Curve() []Point { return t.curve }
+
+// Steps are the environment steps that were learned from.
+func (t *Trainer) Steps() int { return t.learner.Steps() }

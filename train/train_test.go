@@ -46,7 +46,7 @@ func trained(t *testing.T, c Config) (*Trainer, []byte) {
 	if err := tr.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	file, _, err := tr.Policy(context.Background())
+	file, _, err := tr.Policy()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,21 +134,22 @@ func TestLatenessFindsItsWeight(t *testing.T) {
 	if len(curve) != 2 || curve[0].Steps < 300 || curve[1].Steps < 600 {
 		t.Fatalf("the curve is %v: want points at 300 and 600 steps", curve)
 	}
-	late := (1 - curve[0].OnTime) / (1 - tr.aim())
-	if moved := curve[1].Late - curve[0].Late; (late > 1) != (moved > 0) {
-		t.Errorf("%g times as many are late as may be; the weight went from %g to %g", late, curve[0].Late, curve[1].Late)
+	late := (1 - curve[0].OnTime) / (1 - tr.cfg.aim(0))
+	if moved := curve[1].Cases[0].Late - curve[0].Cases[0].Late; (late > 1) != (moved > 0) {
+		t.Errorf("%g times as many are late as may be; the weight went from %g to %g", late, curve[0].Cases[0].Late, curve[1].Cases[0].Late)
 	}
 }
 
-func TestGoal(t *testing.T) {
-	g := goal{onTime: 0.97, actions: 300}
-	good, cheap := Point{OnTime: 0.98, Workers: 7, Actions: 200}, Point{OnTime: 0.971, Workers: 6, Actions: 290}
-	late, busy := Point{OnTime: 0.969, Workers: 5, Actions: 100}, Point{OnTime: 0.99, Workers: 5, Actions: 600}
-	list := []Point{busy, late, good, cheap}
-	slices.SortFunc(list, g.compare)
-	for i, want := range []Point{cheap, good, late, busy} {
-		if list[i].OnTime != want.OnTime {
-			t.Errorf("place %d is for %+v: want %+v", i, list[i], want)
+// Who reaches the aim is better than who does not, then who is nearer, then who is
+// cheaper.
+func TestCompare(t *testing.T) {
+	good, cheap := Point{Cost: 7, Actions: 200}, Point{Cost: 6, Actions: 290}
+	late, busy := Point{Short: 0.01, Cost: 5, Actions: 100}, Point{Cost: 5, Actions: 600}
+	list := []*Point{&busy, &late, &good, &cheap}
+	slices.SortFunc(list, func(a, b *Point) int { return compare(a, b, 300) })
+	for i, want := range []*Point{&cheap, &good, &late, &busy} {
+		if list[i] != want {
+			t.Errorf("place %d is for %+v: want %+v", i, *list[i], *want)
 		}
 	}
 }
@@ -198,7 +199,8 @@ func TestBadConfiguration(t *testing.T) {
 		"Episode is 1":      func(c *Config) { c.Episode = 1 },
 		"no learner":        func(c *Config) { c.Learner = "oracle" },
 		"Rule":              func(c *Config) { c.Rule = "magic" },
-		"no Scenario":       func(c *Config) { c.Scenario = nil },
+		"no Scenarios":      func(c *Config) { c.Scenarios = nil },
+		"Buffer is 9999999": func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).Buffer = 9_999_999 } },
 		"Seeds is 0":        func(c *Config) { c.Seeds = nil },
 		"LearningRate is 9": func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).LearningRate = 9 } },
 	} {

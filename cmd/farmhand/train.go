@@ -89,7 +89,7 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	talk, began := cmd.ErrOrStderr(), time.Now()
 	c.Done = func(p train.Point) {
 		fmt.Fprintf(talk, "%9d steps  %6.2f %% on time  %6.2f workers  %4.0f actions/h  late weight %.3g  %.0f steps/s\n",
-			p.Steps, 100*p.OnTime, p.Workers, p.Actions, p.Late, float64(p.Steps)/time.Since(began).Seconds())
+			p.Steps, 100*p.OnTime, p.Workers, p.Actions, p.Cases[0].Late, float64(p.Steps)/time.Since(began).Seconds())
 	}
 	t, err := train.New(c)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	if len(t.Curve()) == 0 {
 		return errors.Join(stopped, errors.New("no round was done: no policy is written"))
 	}
-	file, best, err := t.Policy(cmd.Context())
+	file, best, err := t.Policy()
 	if err != nil {
 		return errors.Join(stopped, err)
 	}

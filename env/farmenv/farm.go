@@ -16,8 +16,9 @@ import (
 
 // FarmConfig of a Farm.
 type FarmConfig struct {
-	// Scenario that an episode plays, by its seed: the same one, or one of many.
-	Scenario func(seed uint64) *workload.Scenario
+	// Scenario that an episode plays, by its seed, and its kind: which weight on
+	// lateness counts (WeighLate).
+	Scenario func(seed uint64) (s *workload.Scenario, kind int)
 	// Rule that advises (package learned), and below which the guard lets nobody go
 	// in a crisis.
 	Rule policy.Policy
@@ -68,19 +69,20 @@ type Farm struct {
 	cfg  FarmConfig
 	spec env.Spec
 
-	sim      *sim.Sim
-	pilot    *sim.Pilot
-	scenario *workload.Scenario
-	o        policy.Observation
-	memory   policy.Memory
-	advice   learned.Advice
-	wish     policy.Decision
-	calling  bool
-	over     bool
-	before   sim.Totals
+	sim     *sim.Sim
+	pilot   *sim.Pilot
+	o       policy.Observation
+	memory  policy.Memory
+	advice  learned.Advice
+	wish    policy.Decision
+	calling bool
+	over    bool
+	before  sim.Totals
 
-	weight, late                  float64 // on lateness: the one that counts, and that of WeighLate (0: none)
-	perLate, perSecond, perAction float64
+	kind                          int
+	late                          []float64 // weights on lateness by kind; nil: the option's
+	weight                        float64   // the option's
+	perLate, perSecond, perAction float64   // perLate at a weight of 1
 
 	obs     []float64
 	mask    []bool
@@ -114,13 +116,18 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 // Spec implements env.Env.
 func (f *Farm) Spec() *env.Spec { return &f.spec }
 
-// WeighLate sets the weight on lateness from now on, in place of the option's. What
-// happens in the farm does not depend on it, only the reward.
-func (f *Farm) WeighLate(weight float64) {
-	if f.weight > 0 {
-		f.perLate *= weight / f.weight
+// WeighLate sets the weights on lateness from now on, one for each kind of scenario, in
+// place of the option's. What happens in the farm does not depend on them, only the
+// reward.
+func (f *Farm) WeighLate(weights []float64) { f.late = weights }
+
+// lateWeight is the weight that counts now. It is multiplied anew each time, so that a
+// farm that is brought back to where it was pays the same to the last bit.
+func (f *Farm) lateWeight() float64 {
+	if f.late != nil {
+		return f.late[f.kind]
 	}
-	f.late, f.weight = weight, weight
+	return f.weight
 }
 
 // Another makes a Farm with the same configuration.
@@ -131,8 +138,9 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	if err := f.spec.CheckOptions(options); err != nil {
 		panic(err)
 	}
-	f.scenario = f.cfg.Scenario(seed)
-	s := *f.scenario
+	scenario, kind := f.cfg.Scenario(seed)
+	f.kind = kind
+	s := *scenario
 	if f.cfg.Horizon > 0 {
 		s.Horizon = f.cfg.Horizon
 	}
@@ -150,12 +158,8 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	steps := s.Horizon / s.Farm.Interval
 	perStep := max(1, float64(len(tasks.At))/steps)
 	replicas := max(1e-3, service/s.Horizon/float64(max(1, s.Farm.Slots)))
-	weight := f.spec.Option(options, OptionLate)
-	if f.late > 0 {
-		weight = f.late
-	}
-	f.perLate = weight / (perStep * max(1e-6, 1-s.Farm.Target))
-	f.weight = weight
+	f.weight = f.spec.Option(options, OptionLate)
+	f.perLate = 1 / (perStep * max(1e-6, 1-s.Farm.Target))
 	f.perSecond = 1 / (s.Farm.Interval * replicas)
 	f.perAction = f.spec.Option(options, OptionAction)
 
@@ -197,7 +201,7 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	f.before = now
 	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
 		float64(now.Actions - was.Actions), now.At - was.At}
-	f.parts = [...]float64{-f.perLate * f.metrics[MetricLate], -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
+	f.parts = [...]float64{-f.lateWeight() * f.perLate * f.metrics[MetricLate], -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
 	f.look()
 	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }

@@ -1,0 +1,133 @@
+package train
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"farmhand/policy/guard"
+	"farmhand/policy/learned"
+	"farmhand/sim"
+	"farmhand/sim/workload"
+)
+
+// Point is what a policy came to on all scenarios.
+type Point struct {
+	Steps   int     // that it had learned from
+	OnTime  float64 // share of tasks; this and the next two are means over the scenarios
+	Workers float64 // mean
+	Actions float64 // per hour
+	// Short is how far the policy is from the aim: the lateness beyond what is allowed,
+	// in units of that, summed over the scenarios. 0: on target everywhere.
+	Short float64
+	// Cost is the mean of workers per replica that the load keeps busy, so that small
+	// and large farms count alike.
+	Cost  float64
+	Cases []Case // by scenario
+}
+
+// Case is what a policy came to on a scenario.
+type Case struct {
+	Scenario string
+	OnTime   float64 // share of tasks
+	Workers  float64 // mean
+	Actions  float64 // per hour
+	Cost     float64 // workers per replica that the load keeps busy
+	Late     float64 // weight on lateness in the round
+}
+
+// trials let policies scale farms for the work of some seeds, as a live controller
+// does.
+type trials struct {
+	cfg *Config
+
+	mu    sync.Mutex
+	kept  map[drawing]*workload.Tasks // guarded by mu
+	tasks int                         // kept in all; guarded by mu
+}
+
+type drawing struct {
+	scenario int
+	seed     uint64
+}
+
+// mostKept is how many tasks are kept for the next look: they need 16 bytes each.
+const mostKept = 4_000_000
+
+func newTrials(cfg *Config) *trials { return &trials{cfg: cfg, kept: map[drawing]*workload.Tasks{}} }
+
+// draw makes the work of a scenario and seed.
+func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
+	s := t.cfg.Scenarios[scenario]
+	t.mu.Lock()
+	w := t.kept[drawing{scenario, seed}]
+	t.mu.Unlock()
+	if w != nil {
+		return s, w
+	}
+	w = s.Draw(seed)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tasks += len(w.At); t.tasks <= mostKept {
+		t.kept[drawing{scenario, seed}] = w
+	}
+	return s, w
+}
+
+// play returns what a policy comes to over all scenarios and seeds. It does not depend
+// on how many run at once.
+func (t *trials) play(ctx context.Context, file []byte, seeds []uint64) (Point, error) {
+	p, err := learned.Load(file)
+	if err != nil {
+		return Point{}, err
+	}
+	n := len(t.cfg.Scenarios)
+	runs := make([]Case, n*len(seeds))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(t.cfg.Jobs)
+	for i := range runs {
+		g.Go(func() error {
+			seed := seeds[i/n]
+			s, tasks := t.draw(i%n, seed)
+			r, err := sim.Run(ctx, sim.Config{Scenario: s, Tasks: tasks, Seed: seed}, sim.Driver{Policy: p, Rule: p.Rule(), Guard: &guard.Settings{Learned: true}})
+			runs[i] = caseOf(s, tasks, &r)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return Point{}, err
+	}
+	var sum Point
+	for k, s := range t.cfg.Scenarios {
+		c := Case{Scenario: s.Name}
+		for i := k; i < len(runs); i += n {
+			c.add(&runs[i], float64(len(seeds)))
+		}
+		sum.Cases = append(sum.Cases, c)
+		sum.OnTime += c.OnTime / float64(n)
+		sum.Workers += c.Workers / float64(n)
+		sum.Actions += c.Actions / float64(n)
+		sum.Cost += c.Cost / float64(n)
+		sum.Short += max(0, t.cfg.aim(k)-c.OnTime) / (1 - t.cfg.aim(k))
+	}
+	return sum, nil
+}
+
+// caseOf is what a run came to.
+func caseOf(s *workload.Scenario, tasks *workload.Tasks, r *sim.Result) Case {
+	busy := 0.0
+	for _, x := range tasks.Service {
+		busy += x + s.Platform.Overhead
+	}
+	return Case{OnTime: float64(r.OnTime().Or(1)), Workers: r.MeanWorkers, Actions: float64(r.Actions) / r.Horizon * 3600,
+		Cost: r.WorkerSeconds * float64(max(1, s.Farm.Slots)) / max(busy, 1)}
+}
+
+// add a part of n of another case.
+func (c *Case) add(o *Case, n float64) {
+	c.OnTime += o.OnTime / n
+	c.Workers += o.Workers / n
+	c.Actions += o.Actions / n
+	c.Cost += o.Cost / n
+}
