@@ -1,0 +1,118 @@
+package redisregistry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"farmhand/registry"
+)
+
+// Challenge implements registry.Registry.
+func (s *Store) Challenge(ctx context.Context, farm, version string, r registry.Reason) error {
+	if err := s.usable(ctx, farm, version, r); err != nil {
+		return err
+	}
+	_, err := s.move(ctx, registry.Challenge, farm, version, "", r)
+	return err
+}
+
+// Promote implements registry.Registry.
+func (s *Store) Promote(ctx context.Context, farm, version string, r registry.Reason) error {
+	if err := s.usable(ctx, farm, version, r); err != nil {
+		return err
+	}
+	for {
+		a, err := s.championed(ctx, farm, r)
+		if err != nil || a == version {
+			return err
+		}
+		if !r.Forced {
+			v, err := s.verdict(ctx, farm, version)
+			if err != nil {
+				return err
+			}
+			if err := registry.Permit(v, a); err != nil {
+				return err
+			}
+		}
+		if done, err := s.move(ctx, registry.Promotion, farm, version, a, r); done || err != nil {
+			return err
+		}
+	}
+}
+
+// championed is the champion of a farm. One that is damaged may be replaced by force.
+func (s *Store) championed(ctx context.Context, farm string, r registry.Reason) (string, error) {
+	if r.Forced {
+		v, err := s.rdb.HGet(ctx, aliasesKey, champion+" "+farm).Result()
+		if found(err) != nil {
+			return "", failed("champion", err)
+		}
+		return v, nil
+	}
+	return s.Champion(ctx, farm)
+}
+
+// Rollback implements registry.Registry.
+func (s *Store) Rollback(ctx context.Context, farm string, r registry.Reason) (string, error) {
+	if err := r.Check(); err != nil {
+		return "", err
+	}
+	for {
+		a, back, err := s.aliases(ctx, farm)
+		if err != nil {
+			return "", err
+		}
+		if !back {
+			return "", fmt.Errorf("%w: %s", registry.ErrNothing, farm)
+		}
+		if a.Previous != "" {
+			if err := s.usable(ctx, farm, a.Previous, r); err != nil {
+				return "", err
+			}
+		}
+		if done, err := s.move(ctx, registry.Rollback, farm, a.Previous, a.Previous, r); done || err != nil {
+			return a.Previous, err
+		}
+	}
+}
+
+// usable checks that an alias may be moved to a version: its bytes are whole, and it
+// can run with this program.
+func (s *Store) usable(ctx context.Context, farm, version string, r registry.Reason) error {
+	if err := named(farm, version); err != nil {
+		return err
+	}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	file, err := s.Policy(ctx, version)
+	if err != nil {
+		return err
+	}
+	_, err = registry.Validate(file)
+	return err
+}
+
+// move an alias. It reports false where what the caller believes is not so any more.
+func (s *Store) move(ctx context.Context, kind registry.Kind, farm, version, believed string, r registry.Reason) (bool, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return false, fmt.Errorf("registry: %s: %w", kind, err)
+	}
+	answer, err := moveScript.Run(ctx, s.rdb, []string{aliasesKey, historyKey + farm, revisionKey, orderKey},
+		string(kind), farm, version, believed, text, registry.HistoryLength).Text()
+	if err != nil {
+		return false, failed(string(kind), err)
+	}
+	switch answer {
+	case "moved", "same":
+		return true, nil
+	case "unknown":
+		return false, unknown(version)
+	case "nothing":
+		return false, fmt.Errorf("%w: %s", registry.ErrNothing, farm)
+	}
+	return false, nil
+}
