@@ -9,7 +9,11 @@ import (
 )
 
 // Driver decides for a simulated farm as the controller does for a live one: the
-// policy wishes, the guard limits.
+// policy wishes, the guard limits. Where there is a guard, a policy.Learned is handed
+// back to its rule as there: for what is no number, for observations of another
+// version and for strange ones. How long an inference takes is not looked at, since a
+// run must not depend on the machine, and there are no trials: a run would play its
+// own past again in the simulator that it is played in.
 type Driver struct {
 	Policy policy.Policy
 	Rule   policy.Policy   // nil: the policy itself
@@ -23,6 +27,7 @@ type Step struct {
 	Observation *policy.Observation
 	Wish, Rule  policy.Decision
 	Outcome     guard.Outcome
+	HandedBack  *guard.HandBack // in this step; nil = it was not
 }
 
 // Run plays a scenario from the beginning to the horizon.
@@ -67,12 +72,21 @@ type Pilot struct {
 	d          Driver
 	wish, rule policy.Memory
 	state      guard.State
+	learned    policy.Learned // nil where the policy is none, or nothing guards it
+	hand       guard.Hand
 	step       Step
 }
 
 // NewPilot returns a Pilot that has decided nothing yet.
 func NewPilot(d Driver) *Pilot {
-	return &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}}
+	p := &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}}
+	if l, ok := d.Policy.(policy.Learned); ok && d.Guard != nil {
+		p.learned = l
+		if d.Rule == nil {
+			p.d.Rule = l.Rule()
+		}
+	}
+	return p
 }
 
 // Decide decides once, as the controller's Decide. While a scale call is under way
@@ -89,10 +103,16 @@ func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
 		}
 		return st
 	}
-	st.Wish = p.d.Policy.Decide(o, p.wish)
-	st.Rule = st.Wish
 	if p.d.Rule != nil {
 		st.Rule = p.d.Rule.Decide(o, p.rule)
+	}
+	if p.learned != nil {
+		p.consult(o)
+	} else {
+		st.Wish = p.d.Policy.Decide(o, p.wish)
+	}
+	if p.d.Rule == nil {
+		st.Rule = st.Wish
 	}
 	if p.d.Guard == nil {
 		st.Outcome = bounded(o, st.Wish)
@@ -100,6 +120,18 @@ func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
 		st.Outcome, p.state = p.d.Guard.Apply(o, st.Wish, st.Rule, p.state)
 	}
 	return st
+}
+
+// consult asks the learned policy. What it remembers ends with a hand-back.
+func (p *Pilot) consult(o *policy.Observation) {
+	st := &p.step
+	st.Wish, p.hand, st.HandedBack = p.hand.Consult(o, p.learned, st.Rule, nil, func() (a guard.Answer) {
+		a.Wish, a.Strange = p.learned.Judge(o, p.wish)
+		return a
+	})
+	if st.HandedBack != nil {
+		clear(p.wish)
+	}
 }
 
 // bounded is a wish between min and max.
