@@ -3,6 +3,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ type Options struct {
 	Traces   string  // folder of traces; empty: FARMHAND_TRACES
 	Service  Law     // of a CSV file; nil: as it recorded
 	Deadline float64 // of a CSV file; 0: it must have none given
+	Mean     float64 // tasks per second of trace:NAME over what is played; 0: 200
+	Length   float64 // seconds of trace:NAME that are played; 0: two hours
 }
 
 // shuffled after the name of a published benchmark plays its phases in any order.
@@ -63,7 +66,7 @@ const (
 )
 
 // traceScenario plays a trace of the folder: its first bins, as 5 s each, scaled
-// to a mean of 200/s.
+// to a mean of 200/s unless Options say otherwise.
 func traceScenario(name string, o Options) (*Scenario, error) {
 	t, err := o.Trace(name)
 	if err != nil {
@@ -72,12 +75,19 @@ func traceScenario(name string, o Options) (*Scenario, error) {
 	if t.Counts == nil {
 		return nil, fmt.Errorf("trace %s has a line per task: want counts per bin", name)
 	}
-	bins := min(len(t.Counts), int(traceHorizon/traceBin))
-	p, err := NewReplay(t, ReplayOptions{Bins: bins, Bin: traceBin, Mean: traceMean})
+	mean, length := traceMean, traceHorizon
+	if o.Mean > 0 {
+		mean = o.Mean
+	}
+	if o.Length > 0 {
+		length = o.Length
+	}
+	bins := min(len(t.Counts), int(math.Ceil(length/traceBin)))
+	p, err := NewReplay(t, ReplayOptions{Bins: bins, Bin: traceBin, Mean: mean})
 	if err != nil {
 		return nil, fmt.Errorf("trace %s: %w", name, err)
 	}
-	s := usual("trace:"+name, "recorded counts at 200/s in the mean, bins as 5 s", p)
+	s := usual("trace:"+name, fmt.Sprintf("recorded counts at %g/s in the mean, bins as 5 s", mean), p)
 	s.Horizon, s.Farm.Max = p.Length(), traceMax
 	return &s, nil
 }
