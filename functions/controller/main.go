@@ -28,6 +28,8 @@ import (
 	"farmhand/internal/fn"
 	"farmhand/internal/promserve"
 	"farmhand/internal/redisurl"
+	"farmhand/registry/policyapi"
+	"farmhand/registry/redisregistry"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/ledger/redisledger"
 	"farmhand/skeleton/signal/redissignal"
@@ -89,9 +91,15 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	protect := func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }
+	policies := protect(policyapi.New(policyapi.Config{Registry: redisregistry.New(rdb, redisregistry.Limits{}), Known: c.Known, Log: log}))
+	api := http.NewServeMux()
+	api.Handle(policyapi.Path, policies)
+	api.Handle(policyapi.Path+"/", policies)
+	api.Handle("/", c.Guard(protect))
 	c.Start()
 	return &fn.Service{
-		Handler: c.Guard(func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }),
+		Handler: api,
 		Ready:   func() bool { return !c.Status().Updated.IsZero() },
 		Stop: func(ctx context.Context) error {
 			c.Stop()
