@@ -18,10 +18,10 @@ import (
 // candidates is how many policies are kept to choose from.
 const candidates = 5
 
-// compare orders policies, the better first: by how far they are from the aim, and from
+// Compare orders policies, the better first: by how far they are from the aim, and from
 // the number of actions an hour that they should need at most, and those that reach it by
 // cost.
-func compare(a, b *Point, actions float64) int {
+func Compare(a, b *Point, actions float64) int {
 	short := func(p *Point) float64 { return p.Short + max(0, p.Actions/actions-1) }
 	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Cost, b.Cost))
 }
@@ -29,7 +29,7 @@ func compare(a, b *Point, actions float64) int {
 // keep a policy if it is among the best. How often it acts is settled in the end.
 func (t *Trainer) keep(p candidate) {
 	t.best = append(t.best, p)
-	slices.SortStableFunc(t.best, func(a, b candidate) int { return compare(&a.Point, &b.Point, math.Inf(1)) })
+	slices.SortStableFunc(t.best, func(a, b candidate) int { return Compare(&a.Point, &b.Point, math.Inf(1)) })
 	t.best = t.best[:min(len(t.best), candidates)]
 }
 
@@ -88,7 +88,7 @@ func (t *Trainer) shortlist() []int {
 	for k := range list {
 		list[k] = k
 	}
-	slices.SortStableFunc(list, func(a, b int) int { return compare(&t.tries[a], &t.tries[b], t.cfg.Actions) })
+	slices.SortStableFunc(list, func(a, b int) int { return Compare(&t.tries[a], &t.tries[b], t.cfg.Actions) })
 	return list[:min(len(list), candidates)]
 }
 
@@ -116,7 +116,7 @@ func (t *Trainer) Policy() ([]byte, Point, error) {
 	if t.Done() {
 		at := 0
 		for i := range t.finals {
-			if compare(&t.finals[i], &t.finals[at], t.cfg.Actions) < 0 {
+			if Compare(&t.finals[i], &t.finals[at], t.cfg.Actions) < 0 {
 				at = i
 			}
 		}
@@ -184,6 +184,11 @@ func (t *Trainer) ranges(f *learned.File, seeds []uint64) error {
 		slices.Sort(c)
 		f.Low[i], f.High[i] = c[len(c)/1000], c[len(c)-1-len(c)/1000]
 	}
+	box := t.envs.Spec().Observation
+	for _, name := range t.cfg.Hide { // whatever it is, it is not strange
+		i := slices.Index(box.Names, name)
+		f.Low[i], f.High[i] = box.Low[i], box.High[i]
+	}
 	return nil
 }
 
@@ -201,9 +206,12 @@ func (t *Trainer) write() ([]byte, error) {
 	box := t.envs.Spec().Observation
 	f := &learned.File{
 		Meta: learned.Meta{Rule: t.cfg.Rule, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
-			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Settings: json.RawMessage(t.config)},
-		Net: learned.Net{Shift: n.Normalise.Shift, Scale: n.Normalise.Scale, Limit: n.Normalise.Limit, Activation: learned.Activation(n.Activation)},
+			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Hidden: t.cfg.Hide, Settings: json.RawMessage(t.config)},
+		Net: learned.Net{Shift: n.Normalise.Shift, Scale: slices.Clone(n.Normalise.Scale), Limit: n.Normalise.Limit, Activation: learned.Activation(n.Activation)},
 		Low: box.Low, High: box.High,
+	}
+	for _, name := range t.cfg.Hide { // a live farm shows them
+		f.Net.Scale[slices.Index(box.Names, name)] = 0
 	}
 	for _, l := range n.Layers {
 		f.Net.Layers = append(f.Net.Layers, learned.Layer{In: l.In, Out: l.Out, Weight: l.Weight, Bias: l.Bias})
@@ -233,7 +241,11 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 	switch cfg.Learner {
 	case "dqn":
 		c := rl.DefaultDQN()
-		c.Seed, c.Gamma, c.EpsilonSteps, c.RewardScale, c.Dueling = cfg.Seed, 0.98, cfg.Steps/4, 0.1, true
+		c.Seed, c.Gamma, c.RewardScale, c.Dueling, c.NStep = cfg.Seed, 0.98, 0.02, true, 5
+		c.AnnealSteps, c.EpsilonSteps, c.EpsilonEnd = cfg.Steps, cfg.Steps/4, 0.02
+		// Errors count squared however large: a burst that is met too late is rare and
+		// costs much, and a loss that grows linearly learns the median, which leaves it out.
+		c.Huber = 0
 		b, err := adjust(&c)
 		if err != nil {
 			return nil, nil, err

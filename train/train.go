@@ -52,6 +52,7 @@ type Config struct {
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
 	Clone     int      // steps of the rule that are imitated first; 0: none
+	Hide      []string // features that the policy does not see, to find out what they are worth
 	Jobs      int      // farms that are simulated at once for a look
 
 	// Adjust changes settings of the learner: a pointer to its configuration.
@@ -152,7 +153,7 @@ func New(cfg Config) (*Trainer, error) {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
 		f, err := farmenv.NewFarm("Farm-v0", farmenv.FarmConfig{Scenario: cfg.episode, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide})
 		if err != nil {
 			return nil, err
 		}

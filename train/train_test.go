@@ -146,7 +146,7 @@ func TestCompare(t *testing.T) {
 	good, cheap := Point{Cost: 7, Actions: 200}, Point{Cost: 6, Actions: 290}
 	late, busy := Point{Short: 0.01, Cost: 5, Actions: 100}, Point{Cost: 5, Actions: 600}
 	list := []*Point{&busy, &late, &good, &cheap}
-	slices.SortFunc(list, func(a, b *Point) int { return compare(a, b, 300) })
+	slices.SortFunc(list, func(a, b *Point) int { return Compare(a, b, 300) })
 	for i, want := range []*Point{&cheap, &good, &late, &busy} {
 		if list[i] != want {
 			t.Errorf("place %d is for %+v: want %+v", i, *list[i], *want)
@@ -209,5 +209,37 @@ func TestBadConfiguration(t *testing.T) {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v: want one with %q", err, want)
 		}
+	}
+}
+
+// A policy that does not see a feature chooses the same whatever it is, and nothing of
+// it is strange.
+func TestHiddenFeaturesDoNotCount(t *testing.T) {
+	c := small(t, "ppo")
+	c.Hide = []string{"level_age", "level_age_against_past2"}
+	_, file := trained(t, c)
+	p, err := learned.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := learned.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs := slices.Clone(f.Low)
+	want := slices.Clone(p.Outputs(obs))
+	for _, name := range c.Hide {
+		obs[slices.Index(f.Features, name)] = 3
+	}
+	if got := p.Outputs(obs); !slices.Equal(got, want) {
+		t.Errorf("outputs %v with hidden features, want %v", got, want)
+	}
+	obs[slices.Index(f.Features, "waiting")] += 3
+	if got := p.Outputs(obs); slices.Equal(got, want) {
+		t.Error("a feature that is not hidden does not count either")
+	}
+	c.Hide = []string{"moon"}
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), `"moon"`) {
+		t.Errorf("error %v, want one that names the feature", err)
 	}
 }

@@ -5,6 +5,7 @@ package farmenv
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"farmhand/env"
 	"farmhand/policy"
@@ -27,6 +28,9 @@ type FarmConfig struct {
 	Guard *guard.Settings
 	// Horizon of an episode in seconds; 0: that of the scenario.
 	Horizon float64
+	// Hide are features that are not shown: they keep their least value, to find out
+	// what they are worth.
+	Hide []string
 }
 
 // Options of a Farm.
@@ -66,8 +70,9 @@ const (
 // tasks of a mean step, and w the replicas that the mean load would keep busy, of
 // the episode.
 type Farm struct {
-	cfg  FarmConfig
-	spec env.Spec
+	cfg    FarmConfig
+	spec   env.Spec
+	hidden []int // features
 
 	sim     *sim.Sim
 	pilot   *sim.Pilot
@@ -110,6 +115,13 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 			{Name: OptionAction, Doc: "cost of an action", Default: 0.02, Min: 0, Max: 100},
 		}}
 	f.mask = make([]bool, f.spec.Action.N())
+	for _, name := range cfg.Hide {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return nil, fmt.Errorf("farmenv: Hide names %q, which is no feature: want some of %v", name, names)
+		}
+		f.hidden = append(f.hidden, i)
+	}
 	return f, nil
 }
 
@@ -181,6 +193,9 @@ func (f *Farm) look() {
 		f.advice.Mask(&f.o, f.mask)
 	}
 	f.obs = learned.Features(f.obs[:0], &f.o, &f.advice)
+	for _, i := range f.hidden {
+		f.obs[i] = f.spec.Observation.Low[i]
+	}
 }
 
 // Step implements env.Env.

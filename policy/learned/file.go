@@ -40,6 +40,7 @@ type Meta struct {
 	Scenario    string             `json:"scenario,omitempty"`
 	Seed        uint64             `json:"seed"`
 	Steps       int                `json:"steps"`
+	Hidden      []string           `json:"hidden,omitempty"`     // features that do not count
 	Settings    json.RawMessage    `json:"settings,omitempty"`   // of the learner
 	Training    map[string]float64 `json:"training,omitempty"`   // how it ended
 	Evaluation  json.RawMessage    `json:"evaluation,omitempty"` // rows, against calibrated peers
