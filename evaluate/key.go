@@ -46,6 +46,21 @@ func (s *Settings) probe(scenario *workload.Scenario) *probe {
 	return &probe{settings: s, head: stretch(scenario, tasks, probeSeed, 0, probeTime), base: sum(h)}
 }
 
+// Fingerprint tells scenarios apart by their content: what they draw, and the settings
+// of farm and platform.
+func Fingerprint(s *workload.Scenario) string { return (&Settings{}).probe(s).base }
+
+// Fingerprint tells pasts apart by their content.
+func (p *Past) Fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v %g %v\n", p.Farm, p.Lead, p.Bins)
+	r := workload.Stream(probeSeed, workload.StreamService)
+	for range 100 {
+		floats(h, []float64{p.Service.Draw(r), p.Startup.Draw(r)})
+	}
+	return sum(h)
+}
+
 func floats(h hash.Hash, slices ...[]float64) {
 	var b []byte
 	for _, x := range slices {

@@ -21,6 +21,7 @@ type Replay struct {
 	Guard *guard.Settings // nil: no guard
 	Rule  policy.Policy   // of the guard; nil: the policy itself
 	Seeds int             // draws; 0: three
+	First uint64          // seed of the first draw
 }
 
 var _ policy.Estimator = (*Replay)(nil)
@@ -77,7 +78,8 @@ func (r *Replay) play(ctx context.Context, past *Past, d sim.Driver) (sum policy
 	scenario, late, decided := past.scenario(lead), 0, 0
 	farm := farms.Get().(*sim.Sim)
 	defer farms.Put(farm)
-	for seed := range uint64(seeds) {
+	for i := range uint64(seeds) {
+		seed := r.First + i
 		if err := farm.Reset(sim.Config{Scenario: scenario, Tasks: past.draw(lead, seed), Seed: seed}); err != nil {
 			return sum, fmt.Errorf("evaluate: the past cannot be played: %w", err)
 		}

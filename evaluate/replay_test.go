@@ -174,3 +174,36 @@ func TestReplayEnds(t *testing.T) {
 		t.Error("played on after the end")
 	}
 }
+
+// Draws are numbered, so that two policies can be compared draw by draw; together
+// they are what Seeds of them come to.
+func TestReplayDrawsBySeed(t *testing.T) {
+	past, _, _ := live(t, scenario(t, "burst-cron-150ms"), "staffing")
+	known, err := PastOf(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.New("staffing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(first uint64, n int) policy.Estimate {
+		e, err := (&Replay{First: first, Seeds: n}).Play(t.Context(), known, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	one, two, both := play(2001, 1), play(2002, 1), play(2001, 2)
+	if one == two {
+		t.Error("two seeds gave the same draw")
+	}
+	if mean := (one.WorkerSeconds + two.WorkerSeconds) / 2; mean != both.WorkerSeconds {
+		t.Errorf("%g worker-seconds each, %g together", mean, both.WorkerSeconds)
+	}
+	other := *known
+	other.Lead++
+	if known.Fingerprint() != known.Fingerprint() || known.Fingerprint() == other.Fingerprint() {
+		t.Error("fingerprints do not tell pasts apart")
+	}
+}
