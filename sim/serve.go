@@ -98,8 +98,10 @@ func (s *Sim) endAttempt(i int32) {
 		s.fail(i)
 	case s.platform.Answer != nil:
 		l.coming = true
-		s.live--
-		s.coming++
+		if !s.holds {
+			s.live--
+			s.coming++
+		}
 		s.agenda.plan(s.now+draw(s.platform.Answer, s.draw.platform), resultComes|uint32(i))
 	default:
 		s.accept(i)
@@ -128,7 +130,7 @@ func (s *Sim) accept(i int32) {
 // release ends a lease, or what is left of it.
 func (s *Sim) release(i int32) {
 	l := &s.leases[i]
-	if l.coming {
+	if l.coming && !s.holds {
 		s.coming--
 	} else {
 		s.live--

@@ -182,3 +182,18 @@ func TestSaturationIsMarked(t *testing.T) {
 		t.Error("5 Erlangs do not saturate the platform's 4 slots")
 	}
 }
+
+// A result that holds its task's place keeps others waiting until it is accepted.
+func TestHeldAnswerKeepsThePlace(t *testing.T) {
+	sc, tasks := byHand(1, 20, [2]float64{1, 1}, [2]float64{1, 1}, [2]float64{9, 1})
+	sc.Platform = workload.Platform{Answer: workload.Held{Value: 0.25}}
+	s := begin(t, sc, tasks, 1)
+	r := script(t, s, nil, func(at float64, o *policy.Observation) {
+		if want := map[float64]policy.Maybe{2: 1, 4: 0}[at]; (at == 2 || at == 4) && o.Running != want { // until 2, and 2.25; from 2.25 to 3.25, and 3.5
+			t.Errorf("at %g s: %g run, want %g", at, o.Running, want)
+		}
+	})
+	about(t, "longest sojourn", r.MaxSojourn, 2.5)
+	about(t, "mean wait", r.Wait, 1.25/3)
+	about(t, "mean service", r.Service, 1)
+}

@@ -61,6 +61,7 @@ type Sim struct {
 	parked keys    // leases that met busy replicas
 	nobody int     // offers in a row that met no replica at all
 
+	holds   bool    // a task keeps its place in the window until its result is accepted
 	looks   float64 // the controller looks so often at what is ready; 0: it hears of it
 	looking uint32  // event of the next look
 
@@ -119,6 +120,7 @@ func (s *Sim) load(t *workload.Tasks) {
 	s.overhead, s.timeout = s.platform.Overhead, positiveOrInf(f.Timeout)
 	looks, _ := s.platform.Seen.(workload.Looks)
 	s.looks = looks.Every
+	_, s.holds = s.platform.Answer.(workload.Held)
 	s.faulty = f.Failing > 0 || s.platform.Crashes > 0 || s.work.longest+s.overhead > s.timeout
 	if s.faulty {
 		s.tries = zeroed(s.tries, len(t.At))
@@ -207,6 +209,9 @@ func (s *Sim) happen(e event) {
 		}
 	case resultComes:
 		s.accept(i)
+		if s.holds {
+			s.take()
+		}
 	case delayEnds:
 		s.count.delayed--
 		s.put(i, true)

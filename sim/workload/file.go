@@ -97,7 +97,7 @@ func readPlatform(f *fields) (Platform, error) {
 	d := DefaultPlatform()
 	p := Platform{
 		Startup: f.maybeLaw("startup", d.Startup), Call: f.maybeLaw("call", d.Call), Seen: f.seen(d.Seen),
-		Stop: f.maybeLaw("stop", d.Stop), Answer: f.maybeLaw("answer", d.Answer),
+		Stop: f.maybeLaw("stop", d.Stop), Answer: f.answer(d.Answer),
 		Overhead: f.seconds("overhead", 0, atLeast0), Blocking: f.flag("blocking", false),
 		Cap: f.integer("cap", 0, 0), Crashes: f.number("crashes", 0, atLeast0),
 	}

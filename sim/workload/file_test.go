@@ -39,6 +39,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, text := range []string{
 		"arrivals: {trace: {file: testdata/tiny.csv, scale: 3}}\nservice: {recorded: {cv: 0.5, mean: 70ms}}",
 		"arrivals: {trace: {file: testdata/tasks.csv, speed: 0.5}}\nservice: {recorded: {}}",
+		"arrivals: {poisson: {rate: 1}}\nservice: 1\nplatform: {seen: {looks: {every: 1s}}, answer: {held: {value: 2ms}}}",
 		"arrivals: {poisson: {rate: 1}}\nservice: {quantiles: {file: testdata/quantiles.csv, mean: 3}}",
 	} {
 		s, err := Parse([]byte("horizon: 300\nfarm: {deadline_factor: 3}\n"+text), "x.yaml", Options{})

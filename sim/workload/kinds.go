@@ -89,6 +89,11 @@ func (f *fields) seen(otherwise Law) Law {
 	return f.maybeLaw("seen", otherwise, kind[Law]{"looks", func(f *fields) Law { return Looks{f.seconds("every", required, positive)} }})
 }
 
+// answer is the law of a result's way, which may also hold the task's place.
+func (f *fields) answer(otherwise Law) Law {
+	return f.maybeLaw("answer", otherwise, kind[Law]{"held", func(f *fields) Law { return Held{f.seconds("value", required, positive)} }})
+}
+
 // laws of durations.
 var laws = []kind[Law]{
 	{"constant", func(f *fields) Law { return Constant{f.seconds("value", required, atLeast0)} }},

@@ -29,6 +29,18 @@ func (l Looks) Mean() float64 { return l.Every / 2 }
 
 func (l Looks) String() string { return flow("looks", "every", l.Every) }
 
+// Held says of Platform.Answer that a result takes so long to be accepted, and
+// that its task keeps its place in the window meanwhile, as a live lease does.
+type Held struct{ Value float64 }
+
+// Draw returns the value.
+func (l Held) Draw(*rand.Rand) float64 { return l.Value }
+
+// Mean of the law.
+func (l Held) Mean() float64 { return l.Value }
+
+func (l Held) String() string { return flow("held", "value", l.Value) }
+
 // Exponential has no memory. With a shift it is that much longer: P(X > shift + x)
 // = exp(−x/(mean − shift)).
 type Exponential struct {
