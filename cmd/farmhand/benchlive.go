@@ -127,8 +127,8 @@ func tellLive(out io.Writer, runs []*bench.LiveRun) error {
 			return err
 		}
 		m := &run.Measured
-		fmt.Fprintf(out, "measured: %d starts, %s in the median; %d scale calls, %s; a task takes %s beyond its sleep, of which %s until the answer; handed over in %s\n",
-			m.Starts, secondsText(median(m.Startup)), m.Calls, secondsText(median(m.Call)), secondsText(m.Overhead), secondsText(m.Service), secondsText(m.Handover))
+		fmt.Fprintf(out, "measured: %d starts, %s in the median; %d scale calls, %s; a call takes %s beyond the sleep, its result is accepted %s later; handed over in %s\n",
+			m.Starts, secondsText(median(m.Startup)), m.Calls, secondsText(median(m.Call)), secondsText(m.Overhead), secondsText(m.Settle), secondsText(m.Handover))
 		fmt.Fprintf(out, "sender: late by %s in the median, %s at p99, %s at most\n\n", secondsText(m.LatenessP50), secondsText(m.LatenessP99), secondsText(m.LatenessMax))
 	}
 	return nil

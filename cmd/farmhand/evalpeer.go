@@ -27,30 +27,13 @@ func (f *field) rival(ctx context.Context, s *workload.Scenario, name string) (*
 	} else if !slices.Contains(peers(), name) {
 		return nil, usage("--peer %q: want best, or one of %s", name, strings.Join(peers(), ", "))
 	}
-	families := map[string]evaluate.Family{}
-	var list []*evaluate.Calibration
-	for _, name := range names {
-		family, err := familyOf(name)
-		if err != nil {
-			return nil, err
-		}
-		families[name] = family
-		known, err := f.calibrator.Known(ctx, family, []*workload.Scenario{s}, evaluate.FullBudget(), evaluate.QuickBudget())
-		if err != nil {
-			return nil, err
-		}
-		if known != nil {
-			list = append(list, known)
-		}
-	}
-	peer := evaluate.PeerOf(list)
-	if name != "best" && len(list) == 1 {
-		peer = list[0] // timer too, if somebody asks for it
+	peer, family, err := f.calibrated(ctx, s, names)
+	if err != nil {
+		return nil, err
 	}
 	if peer == nil {
 		return nil, usage("--peer %s: it is not calibrated for %s: want farmhand calibrate first, with the same guard", name, s.Name)
 	}
-	family := families[peer.Family]
 	wide, err := f.calibrator.Widen(ctx, family, []*workload.Scenario{s}, peer)
 	if err != nil {
 		return nil, err
@@ -60,6 +43,36 @@ func (f *field) rival(ctx context.Context, s *workload.Scenario, name string) (*
 		return nil, err
 	}
 	return &rival{scenario: s.Name, law: peer.Family, members: members}, nil
+}
+
+// calibrated is the best of the laws that were calibrated for a scenario, and its family;
+// nil where none was. timer and the oracles are compared with nobody: they are found only
+// when they are asked for alone.
+func (f *field) calibrated(ctx context.Context, s *workload.Scenario, names []string) (*evaluate.Calibration, evaluate.Family, error) {
+	families := map[string]evaluate.Family{}
+	var list []*evaluate.Calibration
+	for _, name := range names {
+		family, err := familyOf(name)
+		if err != nil {
+			return nil, family, err
+		}
+		families[name] = family
+		known, err := f.calibrator.Known(ctx, family, []*workload.Scenario{s}, evaluate.FullBudget(), evaluate.QuickBudget())
+		if err != nil {
+			return nil, family, err
+		}
+		if known != nil {
+			list = append(list, known)
+		}
+	}
+	best := evaluate.PeerOf(list)
+	if len(names) == 1 && len(list) == 1 {
+		best = list[0]
+	}
+	if best == nil {
+		return nil, evaluate.Family{}, nil
+	}
+	return best, families[best.Family], nil
 }
 
 // run lets the members serve what the others served.

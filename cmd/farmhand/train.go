@@ -1,15 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"math"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"farmhand/internal/atomicfile"
 	"farmhand/sim/workload"
 	"farmhand/train"
 )
@@ -18,61 +20,90 @@ func trainCmd() *cobra.Command {
 	var o trainOptions
 	cmd := &cobra.Command{
 		Use: "train", Short: "Learn a policy for a scenario in the simulator", Args: exactly(),
-		Long: `Learn a policy for a scenario in the simulator, and write it to a file that farmhand
-eval takes among its policies.
+		Long: `Learn a policy for one or more scenarios in the simulator, and write it to a file that
+farmhand eval takes among its policies.
 
 The learner plays simulated farms. After each round what it has learned scales the farm
-for the horizon under each training seed, behind the guard; what lateness costs it from
-then on follows from the share on time. The best policy on the way is written.`,
+for the horizon under some training seeds, behind the guard; what lateness costs it from
+then on follows from the share on time. The best policy on the way is written, and
+beside it a drawing of how it was learned.
+
+With --seeds several learners learn, a core each, and a row tells what each came to.
+With --checkpoint a training that was stopped, or killed, goes on where it was; its
+result is the same, bit for bit.`,
 		Example: `  farmhand train --learner dqn --scenario burst-cron-150ms --seed 1 -o p.safetensors
+  farmhand train --scenario burst-cron-150ms --seeds 1-5 --checkpoint c.ckpt -o p.safetensors
+  farmhand train --scenario mine.csv --deadline 2s --service 400ms -o p.safetensors
   farmhand eval --scenario burst-cron-150ms --policies p.safetensors,static,staffing`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
+	o.own.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.learner, "learner", "dqn", "dqn, ppo or reinforce")
-	flags.StringVar(&o.scenario, "scenario", "", "a built-in name, trace:NAME, or a .yaml or .csv file")
-	flags.StringVar(&o.traces, "traces", "", "folder of traces (default $FARMHAND_TRACES)")
+	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
 	flags.StringVar(&o.rule, "rule", "staffing", "law that advises the policy")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the learner")
+	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
+	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 400,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 0.4)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
-	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "simulations at the same time")
+	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "file in which what was learned is kept on the way; where it exists, go on from it")
+	flags.StringVar(&o.resume, "resume", "", "the same, but the file must exist")
+	flags.DurationVar(&o.every, "checkpoint-every", 30*time.Second, "how often it is kept")
+	flags.StringVar(&o.curve, "curve", "", "drawing of the learning curve (default: beside the policy; none: no drawing)")
+	flags.StringVar(&o.cache, "cache", "", "file with the calibrated laws of the drawing (default: as farmhand eval)")
 	flags.StringVarP(&o.out, "out", "o", "", "policy file to write")
 	return cmd
 }
 
 type trainOptions struct {
-	learner, scenario, traces, rule, out string
-	seed                                 uint64
-	steps, round, clone, jobs            int
-	churn                                float64
+	own                       ownTrace
+	scenarios                 []string
+	learner, rule, out        string
+	seeds                     string
+	seed                      uint64
+	steps, round, clone, jobs int
+	churn                     float64
+	checkpoint, resume        string
+	every                     time.Duration
+	curve, cache              string
 }
 
-func (o *trainOptions) config() (train.Config, error) {
-	if o.scenario == "" {
-		return train.Config{}, usage("no --scenario: want one to learn in, such as %s", workload.Names()[0])
-	}
+// config is what all seeds share.
+func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	if o.out == "" {
 		return train.Config{}, usage("no --out: want the name of the policy file")
 	}
 	if !slices.Contains(train.Learners(), o.learner) {
 		return train.Config{}, usage("--learner %q: want one of %v", o.learner, train.Learners())
 	}
-	s, err := workload.Find(o.scenario, workload.Options{Traces: o.traces})
-	if err != nil {
-		return train.Config{}, usage("--scenario: %v", err)
+	if o.jobs < 1 {
+		return train.Config{}, usage("--jobs %d: want 1 or more", o.jobs)
 	}
-	c := train.Default(s)
-	c.Learner, c.Rule, c.Seed, c.Clone, c.Jobs = o.learner, o.rule, o.seed, o.clone, o.jobs
-	if o.steps != 0 {
+	if o.every < 0 {
+		return train.Config{}, usage("--checkpoint-every %v: want 0 or more", o.every)
+	}
+	if o.resume != "" {
+		if o.checkpoint != "" && o.checkpoint != o.resume {
+			return train.Config{}, usage("--checkpoint and --resume name two files: want one of them")
+		}
+		o.checkpoint = o.resume
+	}
+	scenarios, err := o.find()
+	if err != nil {
+		return train.Config{}, err
+	}
+	c := train.Default(scenarios...)
+	c.Learner, c.Rule, c.Clone, c.Jobs = o.learner, o.rule, o.clone, o.jobs
+	if cmd.Flags().Changed("steps") {
 		c.Steps = o.steps
 	}
-	if o.churn != 0 {
+	if cmd.Flags().Changed("churn") {
 		c.Churn = o.churn
 	}
-	if o.round != 0 {
+	if cmd.Flags().Changed("round") {
 		c.Round = o.round
 	}
 	if err := c.Validate(); err != nil {
@@ -81,32 +112,101 @@ func (o *trainOptions) config() (train.Config, error) {
 	return c, nil
 }
 
+// find the scenarios.
+func (o *trainOptions) find() (list []*workload.Scenario, err error) {
+	var names []string
+	for _, name := range o.scenarios {
+		if name == "training" {
+			names = append(names, workload.Training...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, usage("no --scenario: want one to learn in, such as %s", workload.Names()[0])
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, usage("--scenario: %s stands twice", name)
+		}
+		s, err := o.own.find(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+const mostLearners = 100
+
+// list reads --seeds.
+func (o *trainOptions) list() (seeds []uint64, err error) {
+	if o.seeds == "" {
+		return []uint64{o.seed}, nil
+	}
+	for part := range strings.SplitSeq(o.seeds, ",") {
+		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
+		a, err := strconv.ParseUint(from, 10, 64)
+		b := a
+		if err == nil && ranged {
+			b, err = strconv.ParseUint(to, 10, 64)
+		}
+		if err != nil || b < a || b-a >= mostLearners || b == math.MaxUint64 {
+			return nil, usage("--seeds %q: want numbers as 1,2,3 or 1-5, at most %d", o.seeds, mostLearners)
+		}
+		for ; a <= b; a++ {
+			if !slices.Contains(seeds, a) {
+				seeds = append(seeds, a)
+			}
+		}
+	}
+	if len(seeds) > mostLearners {
+		return nil, usage("--seeds: %d learners: want at most %d", len(seeds), mostLearners)
+	}
+	return seeds, nil
+}
+
 func (o *trainOptions) run(cmd *cobra.Command) error {
-	c, err := o.config()
+	c, err := o.config(cmd)
 	if err != nil {
 		return err
 	}
-	talk, began := cmd.ErrOrStderr(), time.Now()
-	c.Done = func(p train.Point) {
-		fmt.Fprintf(talk, "%9d steps  %6.2f %% on time  %6.2f workers  %4.0f actions/h  late weight %.3g  %.0f steps/s\n",
-			p.Steps, 100*p.OnTime, p.Workers, p.Actions, p.Cases[0].Late, float64(p.Steps)/time.Since(began).Seconds())
-	}
-	t, err := train.New(c)
+	seeds, err := o.list()
 	if err != nil {
 		return err
 	}
-	stopped := t.Run(cmd.Context())
-	if len(t.Curve()) == 0 {
-		return errors.Join(stopped, errors.New("no round was done: no policy is written"))
+	runs := make([]*training, len(seeds))
+	for i, seed := range seeds {
+		r := &training{cfg: c, out: o.out, checkpoint: o.checkpoint, every: o.every, talk: cmd.ErrOrStderr()}
+		r.cfg.Seed = seed
+		if len(seeds) > 1 {
+			r.name = fmt.Sprintf("seed %d: ", seed)
+			r.out, r.checkpoint = ofSeed(o.out, seed), ofSeed(o.checkpoint, seed)
+			r.cfg.Jobs = max(1, o.jobs/len(seeds))
+		}
+		if o.resume != "" {
+			if _, err := os.Stat(r.checkpoint); err != nil {
+				return usage("--resume: %v", err)
+			}
+		}
+		runs[i] = r
 	}
-	file, best, err := t.Policy()
-	if err != nil {
-		return errors.Join(stopped, err)
+	failed := trainAll(cmd.Context(), runs, o.jobs)
+	summary(cmd.OutOrStdout(), runs, c.Actions)
+	if o.curve != "none" {
+		if err := o.draw(cmd.Context(), runs, cmd.ErrOrStderr()); err != nil && failed == nil {
+			return err
+		}
 	}
-	if err := atomicfile.Write(o.out, file, 0o644); err != nil {
-		return err
+	return failed
+}
+
+// ofSeed is the file of a learner among several: p.safetensors is p-3.safetensors.
+func ofSeed(name string, seed uint64) string {
+	if name == "" {
+		return ""
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %.2f %% on time with %.2f workers, %.0f actions/h, on the training seeds (of step %d)\n",
-		o.out, 100*best.OnTime, best.Workers, best.Actions, best.Steps)
-	return stopped
+	at := len(name) - len(fileExt(name))
+	return fmt.Sprintf("%s-%d%s", name[:at], seed, name[at:])
 }

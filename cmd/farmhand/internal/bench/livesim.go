@@ -22,9 +22,9 @@ type Measured struct {
 	Starts   int       `json:"starts"`
 	Call     []float64 `json:"call_s"` // of a scale call and its read-back
 	Calls    int       `json:"calls"`
-	Handover float64   `json:"handover_s"`         // from a task's acceptance to its worker, where one is free: the lowest decile of waits
-	Overhead float64   `json:"overhead_s"`         // mean of what a task takes beyond its sleep, from its worker's being called to the accepted result
-	Service  float64   `json:"service_overhead_s"` // of it, until the answer is there
+	Handover float64 `json:"handover_s"` // from a task's acceptance to its worker, where one is free: the lowest decile of waits
+	Overhead float64 `json:"overhead_s"` // mean of what a call takes, from hand-over to answer, beyond the worker's sleep
+	Settle   float64 `json:"settle_s"`   // mean from the answer to the accepted result; the lease lives until then
 	// How late the sender was: from the instant at which a task was to come to its acceptance.
 	LatenessP50 float64 `json:"sender_lateness_p50_s"`
 	LatenessP99 float64 `json:"sender_lateness_p99_s"`
@@ -46,14 +46,14 @@ func measure(farms []played, work []arrival, began time.Time, starts []float64) 
 			if r.Attempt != 1 || r.Status != 200 {
 				return m, fmt.Errorf("bench: %s: task %d: attempt %d, status %d %s: want a farm without failures", farms[i].spec, k, r.Attempt, r.Status, r.Reason)
 			}
-			m.Overhead += r.Sojourn - r.Wait - work[k].seconds
-			m.Service += r.Service - work[k].seconds
+			m.Overhead += r.Service - work[k].seconds
+			m.Settle += r.Sojourn - r.Wait - r.Service
 			waits = append(waits, r.Wait)
 			late = append(late, accepted(r).Sub(began.Add(work[k].at)).Seconds())
 		}
 	}
 	m.Overhead /= float64(len(waits))
-	m.Service /= float64(len(waits))
+	m.Settle /= float64(len(waits))
 	m.Handover = quantile(waits, 0.1)
 	m.Starts, m.Calls = len(starts), len(calls)
 	m.Startup, m.Call = table(starts), table(calls)
@@ -91,7 +91,7 @@ const lookEvery = 1
 
 // platform is the simulator's, as it was measured.
 func (m *Measured) platform() (p workload.Platform, err error) {
-	p = workload.Platform{Seen: workload.Looks{Every: lookEvery}, Overhead: max(0, m.Overhead), Answer: workload.Constant{Value: m.Handover},
+	p = workload.Platform{Seen: workload.Looks{Every: lookEvery}, Overhead: max(0, m.Overhead), Answer: workload.Held{Value: max(0, m.Settle)},
 		Victim: workload.IdleFirst, Balance: workload.LeastBusy}
 	if p.Startup, err = law(m.Startup); err != nil {
 		return p, fmt.Errorf("bench: measured start-ups: %w", err)
