@@ -22,6 +22,8 @@ var (
 	orange = color.RGBA{230, 159, 0, 255}
 	green  = color.RGBA{0, 158, 115, 255}
 	red    = color.RGBA{213, 94, 0, 255}
+	violet = color.RGBA{204, 121, 167, 255}
+	sky    = color.RGBA{86, 180, 233, 255}
 	grey   = color.RGBA{120, 120, 120, 255}
 )
 

@@ -114,6 +114,9 @@ func TestDrawings(t *testing.T) {
 		"timeline":             func(w io.Writer) error { return Timeline(w, "toy", run, 0.15) },
 		"timeline without due": func(w io.Writer) error { return Timeline(w, "toy", run, 0) },
 		"empty timeline":       func(w io.Writer) error { return Timeline(w, "toy", nil, 0.15) },
+		"learning": func(w io.Writer) error {
+			return Learning(w, "toy", []Progress{{"seed 1", []Looked{{1000, 0.5, 3}, {2000, 0.96, 8}}}}, []Level{{"rule", 0.95, 9}}, 0.95)
+		},
 		"pareto": func(w io.Writer) error {
 			return Pareto(w, "toy", entries(), map[string]evaluate.Front{"rule": entries()[2:4]})
 		},
