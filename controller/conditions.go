@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -69,6 +70,24 @@ func (s *state) assess(r *Receipt, desired, ready int, blocked string) {
 		limits = append(limits, "the platform keeps to bounds of its own")
 	}
 	s.set(Limited, now, len(limits) > 0, strings.Join(limits, "; "))
-	s.set(Fallback, now, r.Mode == Shadow, "mode shadow: the rule decides")
+	back := r.fallsBack()
+	s.set(Fallback, now, back != "", back)
 	s.set(PausedBy, now, !r.Mode.Acts(), "mode "+string(r.Mode))
+}
+
+// fallsBack says why the rule decides in the place of the farm's policy; "" = it does
+// not.
+func (r *Receipt) fallsBack() string {
+	h := &r.HandNext
+	switch {
+	case r.Mode == Shadow:
+		return "mode shadow: the rule decides"
+	case r.Learned == nil || r.Learned.Loading:
+		return ""
+	case r.Learned.Version == "":
+		return r.Learned.Note
+	case h.Back() && h.Policy == r.Learned.Version:
+		return fmt.Sprintf("%s is handed back for %s: %s", h.Policy, time.Duration(h.Left*1e9).Round(time.Second), h.Reason)
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"farmhand/policy"
+	"farmhand/policy/guard"
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/signal"
@@ -40,9 +41,12 @@ type farm struct {
 	blocked string    // why the ledger hands nothing out; "" = it does
 	used    time.Time // when usage was asked for last
 	last    *Receipt
-	served  signal.Hist // service times since the last receipt
-	counted int64       // second of Unix time up to which they were gathered
-	wake    func()      // ends the subscription to new work; nil = none
+	trial   *guard.Trial // that ended since the last decision
+	mind    mind         // as of the last decision
+	judged  time.Time    // when a review of it began last, or it was first to be reviewed; zero = it is not
+	served  signal.Hist  // service times since the last receipt
+	counted int64        // second of Unix time up to which they were gathered
+	wake    func()       // ends the subscription to new work; nil = none
 }
 
 // observe makes the observation of this instant.

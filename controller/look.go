@@ -17,6 +17,7 @@ type Look struct {
 	Gauges     *ledger.Gauges // nil = unknown
 	Age        policy.Maybe   // seconds since the newest signal; unknown where there never was one
 	Conditions map[string]Condition
+	Review     *Review  // the last one; nil = none
 	Receipt    *Receipt // of the decision, once it was kept; nil = it only looked
 }
 
@@ -29,7 +30,7 @@ func (c *Controller) tell(batch []*work) {
 		w.mu.Lock()
 		held := w.fence > 0
 		l := Look{Farm: w.name, Interval: w.eff.Interval, Desired: w.worker.Desired, Ready: w.worker.Ready, Gauges: w.gauges,
-			Age: policy.Unknown, Conditions: maps.Clone(w.state.Conditions)} // the next tick changes them
+			Age: policy.Unknown, Review: w.state.Review, Conditions: maps.Clone(w.state.Conditions)} // the next tick changes them
 		if w.series != nil {
 			l.Age = w.series.Age(w.now)
 		}

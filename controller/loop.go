@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"farmhand/policy"
 	"farmhand/skeleton"
 	"farmhand/skeleton/ledger"
 )
@@ -37,6 +38,12 @@ type Config struct {
 	Receipts  Log
 	Owner     string    // of leases; "" = host and process
 	Allocator Allocator // nil: unlimited
+	Registry  Registry  // of learned policies; nil: there are none
+	// Default is the policy file that decides for the farms whose policy is learned
+	// and that have no champion yet; nil: their rule does.
+	Default []byte
+	Load    func(file []byte) (policy.Learned, error) // nil: Load
+	Referee Referee                                   // nil: nothing is reviewed
 	// Ticked is called after each decision with how late it was; for measuring.
 	Ticked func(farm string, late time.Duration)
 	// Looked is called after each look at a farm that this controller decides for,
@@ -53,6 +60,8 @@ type Controller struct {
 	end   context.CancelFunc
 	done  sync.WaitGroup
 	nudge chan struct{} // there may be something to do before the timer fires
+
+	champions *champions
 
 	pulsing sync.Mutex // one pulse at a time
 
@@ -85,13 +94,36 @@ func New(cfg Config) (*Controller, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Load == nil {
+		cfg.Load = Load
+	}
+	var initial policy.Learned
+	if cfg.Default != nil {
+		var err error
+		if initial, err = cfg.Load(cfg.Default); err != nil {
+			return nil, fmt.Errorf("controller: the default policy: %w", err)
+		}
+	}
 	ctx, end := context.WithCancel(context.Background())
-	return &Controller{cfg: cfg, ctx: ctx, end: end, nudge: make(chan struct{}, 1), farms: map[string]*farm{},
-		woken: map[string]bool{}, seen: map[string]time.Time{}}, nil
+	c := &Controller{cfg: cfg, ctx: ctx, end: end, nudge: make(chan struct{}, 1), farms: map[string]*farm{},
+		woken: map[string]bool{}, seen: map[string]time.Time{}, champions: newChampions(cfg.Registry, initial, cfg.Load)}
+	c.champions.changed = func(name string) {
+		c.mu.Lock()
+		f := c.farms[name]
+		c.mu.Unlock()
+		if f != nil {
+			c.touch(f)
+		}
+	}
+	c.champions.begin = sync.OnceFunc(func() { c.done.Go(func() { c.champions.run(c.ctx) }) })
+	return c, nil
 }
 
 // Start begins the loop. A failed pulse never ends it.
 func (c *Controller) Start() {
+	if c.cfg.Referee != nil {
+		c.done.Go(c.review)
+	}
 	c.done.Go(func() {
 		timer := time.NewTimer(0)
 		defer timer.Stop()

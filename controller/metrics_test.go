@@ -18,10 +18,9 @@ import (
 )
 
 // measured makes a controller whose metrics a test can scrape.
-func (w *world) measured(owner string) (c *controller.Controller, scrape func() map[string]float64) {
+func (w *world) measured(cfg controller.Config) (c *controller.Controller, scrape func() map[string]float64) {
 	w.t.Helper()
 	m := metrics.New(func() controller.Status { return c.Status() }, time.Now)
-	cfg := w.config(owner)
 	cfg.Looked = m.Looked
 	c = w.create(cfg)
 	r := prometheus.NewPedanticRegistry()
@@ -71,7 +70,7 @@ func sum(series map[string]float64, prefix string) (x float64) {
 func TestMetricsOfAScaledFarm(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 1, "max", "4", "budget", "100", "deadline", "2s")
-		c, scrape := w.measured("A")
+		c, scrape := w.measured(w.config("A"))
 		expect(t, scrape(), map[string]any{"pulse_age_seconds": "+Inf", `replicas{farm="f",state="desired"}`: nil})
 		c.Start()
 		w.after(10 * time.Millisecond)
@@ -83,7 +82,7 @@ func TestMetricsOfAScaledFarm(t *testing.T) {
 			`actions_total{farm="f",outcome="up",reason="max"}`: 0, `scale_calls_total{farm="f",outcome="failed"}`: 0,
 			`foreign_changes_total{farm="f"}`: 0, `decisions_total{farm="f",policy="staffing"}`: 1, `conditions{farm="f",state="healthy"}`: 1,
 		})
-		if n := len(quiet); n > 57 {
+		if n := len(quiet); n > 63 {
 			t.Errorf("a farm has %d series", n)
 		}
 		stop := w.stream("f", 3)
@@ -129,7 +128,7 @@ func TestMetricsOfAForeignPlatform(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		f := w.add("f", 1, "policy", "static:n=7", "max", "20")
 		f.most = 5
-		c, scrape := w.measured("A")
+		c, scrape := w.measured(w.config("A"))
 		c.Start()
 		w.after(2*interval + 10*time.Millisecond)
 		// It asks a second time before it believes the bound; that changes nothing, so it is no action.
@@ -158,7 +157,7 @@ func TestMetricsOfWhatIsUnknown(t *testing.T) {
 		w.add("f", 1)
 		w.platform.add("new", 1) // no dispatcher has been heard of
 		w.set(func() { w.silent = true })
-		c, scrape := w.measured("A")
+		c, scrape := w.measured(w.config("A"))
 		c.Start()
 		w.after(20*time.Second + 10*time.Millisecond)
 		series := scrape()
@@ -184,10 +183,10 @@ func TestMetricsOfWhatIsUnknown(t *testing.T) {
 func TestMetricsOfTwoControllers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 1)
-		a, first := w.measured("A")
+		a, first := w.measured(w.config("A"))
 		a.Start()
 		w.after(time.Second)
-		b, second := w.measured("B")
+		b, second := w.measured(w.config("B"))
 		b.Start()
 		w.after(10 * time.Second)
 		expect(t, first(), map[string]any{`replicas{farm="f",state="ready"}`: 1})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"farmhand/policy"
 )
 
 // Receipt says why a farm has the workers it has. It holds all that the decision
@@ -48,13 +50,24 @@ type Acted struct {
 	Error    string    `json:"error,omitempty"`
 }
 
+// Decider is the policy whose wish counted.
+func (r *Receipt) Decider() string {
+	switch {
+	case r.By != "":
+		return r.By
+	case r.Mode == Shadow:
+		return r.Fallback
+	}
+	return r.Policy
+}
+
 // Why tells the decision in one line.
 func (r *Receipt) Why() string {
-	by, wish := r.Policy, r.Wish
+	wish := r.Wish
 	if r.Mode == Shadow {
-		by, wish = r.Fallback, r.Rule
+		wish = r.Rule
 	}
-	s := fmt.Sprintf("%s: %s", by, wish.Reason)
+	s := fmt.Sprintf("%s: %s", r.Decider(), wish.Reason)
 	for _, l := range r.Outcome.Limits {
 		s += fmt.Sprintf("; %s %d→%d: %s", l.Name, l.From, l.To, l.Reason)
 	}
@@ -64,14 +77,15 @@ func (r *Receipt) Why() string {
 	return s
 }
 
-// Replay decides again from the receipt's inputs. It returns an error that says
-// what differs, if anything does.
-func (r *Receipt) Replay() error {
-	v := Decide(r.Inputs)
+// Replay decides again from the receipt's inputs, and the learned policies that they
+// name. It returns an error that says what differs, if anything does.
+func (r *Receipt) Replay(learned ...policy.Learned) error {
+	v := Decide(r.Inputs, learned...)
 	for _, c := range []struct {
 		what      string
 		then, now any
-	}{{"wish", r.Wish, v.Wish}, {"rule", r.Rule, v.Rule}, {"outcome", r.Outcome, v.Outcome}} {
+	}{{"wish", r.Wish, v.Wish}, {"rule", r.Rule, v.Rule}, {"outcome", r.Outcome, v.Outcome},
+		{"hand-back", r.HandedBack, v.HandedBack}, {"shadow's wish", r.ShadowWish, v.ShadowWish}} {
 		if !reflect.DeepEqual(c.then, c.now) {
 			return fmt.Errorf("controller: receipt %d of %s: the %s was %+v and is %+v now", r.Seq, r.Farm, c.what, c.then, c.now)
 		}

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"farmhand/policy"
 	"farmhand/skeleton"
 )
 
 // DefaultPolicy is the rule: it scales farms that name no policy, and stands in
 // for a policy that cannot decide.
 const DefaultPolicy = "staffing"
+
+// none is a setting that is not set.
+const none = "none"
 
 // modeSetting is the override that is no setting of the worker's own.
 const modeSetting = "mode"
@@ -78,11 +80,12 @@ func settle(w Worker, o Overrides) effective {
 	if e.Policy == "" {
 		e.Policy = DefaultPolicy
 	}
-	if law, err := policy.New(e.Policy); err == nil {
-		e.Policy = law.Name() // the same policy is spelt the same
-	} else {
-		e.Problems = append(e.Problems, fmt.Sprintf("%s: %s", skeleton.AnnotationPolicy, strings.TrimPrefix(err.Error(), "policy: ")))
-		e.Policy = DefaultPolicy
+	e.Policy = e.named(skeleton.AnnotationPolicy, e.Policy, DefaultPolicy)
+	if e.Shadow == none {
+		e.Shadow = ""
+	}
+	if e.Shadow != "" {
+		e.Shadow = e.named(skeleton.AnnotationShadow, e.Shadow, "")
 	}
 	if m, ok := o[modeSetting]; ok {
 		e.Mode = Mode(m.Value)
@@ -94,6 +97,17 @@ func settle(w Worker, o Overrides) effective {
 	e.Problems = append(e.Problems, timeouts(e.Timeout, w.Env)...)
 	e.origins(w, o)
 	return e
+}
+
+// named spells a policy as everywhere; instead takes the place of one that is not
+// valid.
+func (e *effective) named(setting, spec, instead string) string {
+	name, err := canonical(spec)
+	if err != nil {
+		e.Problems = append(e.Problems, fmt.Sprintf("%s: %s", setting, strings.TrimPrefix(err.Error(), "policy: ")))
+		return instead
+	}
+	return name
 }
 
 // keep lets what is not valid now have its last good value, if there was one.
@@ -116,6 +130,8 @@ func (e *effective) keep(good skeleton.Settings) {
 			e.Service = good.Service
 		case "policy":
 			e.Policy = good.Policy
+		case "shadow":
+			e.Shadow = good.Shadow
 		case "interval":
 			e.Interval = good.Interval
 		case "min":
@@ -155,7 +171,7 @@ func (e *effective) origins(w Worker, o Overrides) {
 
 // values are the settings as text, by name.
 func (e *effective) values() map[string]string {
-	deadline := "none"
+	deadline := none
 	switch {
 	case e.DeadlineFactor > 0:
 		deadline = fmt.Sprintf("%gx", e.DeadlineFactor)
@@ -164,12 +180,12 @@ func (e *effective) values() map[string]string {
 	}
 	orNone := func(set bool, text string) string {
 		if !set {
-			return "none"
+			return none
 		}
 		return text
 	}
 	return map[string]string{
-		modeSetting: string(e.Mode), "policy": e.Policy, "slots": fmt.Sprint(e.Slots), "deadline": deadline,
+		modeSetting: string(e.Mode), "policy": e.Policy, "shadow": orNone(e.Shadow != "", e.Shadow), "slots": fmt.Sprint(e.Slots), "deadline": deadline,
 		"target": fmt.Sprint(e.Target), "timeout": e.Timeout.String(), "service": orNone(e.Service > 0, e.Service.String()),
 		"interval": e.Interval.String(), "min": fmt.Sprint(e.Min), "max": orNone(e.Max > 0, fmt.Sprint(e.Max)),
 		"budget": orNone(e.Budget > 0, fmt.Sprint(e.Budget)),

@@ -18,7 +18,7 @@ func (w *world) sound() {
 		var last controller.Receipt
 		owners := map[int64]string{}
 		for _, r := range w.log.of(t, name) {
-			if err := r.Replay(); err != nil {
+			if err := r.Replay(w.registry.learned()...); err != nil {
 				t.Error(err)
 			}
 			if r.Seq <= last.Seq || r.Fence < last.Fence || r.At.Before(last.At) && !w.jumps {
@@ -28,11 +28,14 @@ func (w *world) sound() {
 				t.Errorf("%s: two owners under fence %d: %s and %s", name, r.Fence, owner, r.Controller)
 			}
 			owners[r.Fence] = r.Controller
-			if before := controller.Decide(last.Inputs); r.Seq == last.Seq+1 && last.Seq > 0 {
+			if before := controller.Decide(last.Inputs, w.registry.learned()...); r.Seq == last.Seq+1 && last.Seq > 0 {
 				if !cmp.Equal(before.Next, r.State) {
 					t.Errorf("%s: the guard went on from %+v at receipt %d, and left %+v", name, r.State, r.Seq, before.Next)
 				}
-				if r.Policy == last.Policy && !cmp.Equal(before.After, r.Memory, cmpopts.EquateEmpty()) {
+				if !cmp.Equal(before.HandNext, r.Hand) {
+					t.Errorf("%s: who may decide went on from %+v at receipt %d, and was left %+v", name, r.Hand, r.Seq, before.HandNext)
+				}
+				if r.Policy == last.Policy && cmp.Equal(r.Learned, last.Learned) && cmp.Equal(r.Beside, last.Beside) && !cmp.Equal(before.After, r.Memory, cmpopts.EquateEmpty()) {
 					t.Errorf("%s: the policies went on from %v at receipt %d, and left %v", name, r.Memory, r.Seq, before.After)
 				}
 			}

@@ -17,10 +17,13 @@ type state struct {
 	Version  int          `json:"version"`
 	Seq      int64        `json:"seq"` // of the last receipt
 	Ticked   time.Time    `json:"ticked"`
-	Policy   string       `json:"policy"`   // that Memory belongs to
-	Fallback string       `json:"fallback"` // likewise
+	Policy   string       `json:"policy"`           // that Memory belongs to
+	Fallback string       `json:"fallback"`         // likewise
+	Shadow   string       `json:"shadow,omitempty"` // likewise
 	Memory   Memories     `json:"memory"`
 	Guard    guard.State  `json:"guard"`
+	Hand     guard.Hand   `json:"hand,omitzero"`
+	Review   *Review      `json:"review,omitempty"` // the last one
 	Signals  signal.State `json:"signals"`
 
 	// What the platform was left with: counts other than these two are somebody

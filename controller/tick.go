@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,6 +54,7 @@ func (c *Controller) measure(ctx context.Context, batch []*work) {
 		}
 		if w.tick || foreign != nil {
 			o := w.observe(w.now, w.gauges, r)
+			w.mind = c.mind(w.farm)
 			w.wish = w.decide(c.cfg.Owner, w.now, o, foreign)
 			w.dirty = true
 		} else if r != nil {
@@ -89,22 +91,59 @@ func spoilt(s signal.Second) bool {
 	return false
 }
 
+// mind is what decides for a farm.
+type mind struct {
+	policy Choice
+	shadow Choice         // no specification where there is none
+	active policy.Learned // nil where the policy is a law, or there is none
+	beside policy.Learned // likewise, of the shadow
+}
+
+// fallback is the specification of the rule.
+func (m *mind) fallback() string {
+	if m.active != nil {
+		return m.active.Rule().Name()
+	}
+	return DefaultPolicy
+}
+
+// key tells which policy it is: what another one remembered is not its own.
+func (c *Choice) key() string { return cmp.Or(c.Version, c.Spec) }
+
+// mind finds what decides for a farm now.
+func (c *Controller) mind(f *farm) (m mind) {
+	m.policy, m.active = c.champions.choose(f.name, f.eff.Policy)
+	if f.eff.Shadow != "" {
+		m.shadow, m.beside = c.champions.choose(f.name, f.eff.Shadow)
+	}
+	return m
+}
+
 // decide makes the receipt of a tick. The farm is locked.
 func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign *Foreign) *Receipt {
-	s := &f.state
-	if s.Policy != f.eff.Policy {
-		s.Policy, s.Memory.Policy = f.eff.Policy, nil
+	s, m := &f.state, &f.mind
+	if s.Policy != m.policy.key() && !m.policy.Loading {
+		s.Policy, s.Memory.Policy = m.policy.key(), nil
 	}
-	if s.Fallback != DefaultPolicy {
-		s.Fallback, s.Memory.Rule = DefaultPolicy, nil
+	if rule := m.fallback(); s.Fallback != rule && !m.policy.Loading {
+		s.Fallback, s.Memory.Rule = rule, nil
+	}
+	if s.Shadow != m.shadow.key() && !m.shadow.Loading {
+		s.Shadow, s.Memory.Shadow = m.shadow.key(), nil
 	}
 	s.Seq++
 	s.Ticked = now
 	r := &Receipt{Farm: f.name, At: now, Seq: s.Seq, Controller: owner, Fence: f.fence, Foreign: foreign, Acted: f.acted, Before: o.Desired,
-		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: DefaultPolicy, Memory: s.Memory,
-			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call, Blocked: f.blocked}}
-	r.Verdict = Decide(r.Inputs)
-	s.Memory, s.Guard = r.After, r.Next
+		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: m.fallback(), Memory: s.Memory,
+			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call, Blocked: f.blocked, Hand: s.Hand, Trial: f.trial}}
+	if choice := m.policy; choice.Learned() {
+		r.Learned = &choice
+	}
+	if choice := m.shadow; choice.Spec != "" {
+		r.Beside = &choice
+	}
+	r.Verdict = r.decide([]policy.Learned{m.active, m.beside}, clocked)
+	s.Memory, s.Guard, s.Hand, f.trial = r.After, r.Next, r.HandNext, nil
 	r.Replicas = o.Desired
 	if r.Mode.Acts() && !r.Outcome.Hold {
 		r.Replicas = r.Outcome.Replicas

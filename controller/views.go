@@ -25,6 +25,10 @@ type FarmView struct {
 	Last       *Summary             `json:"last,omitempty"`     // decision
 	Settings   map[string]Setting   `json:"settings,omitempty"` // of one farm
 	BudgetUsed float64              `json:"budget_used_hours"`  // worker-hours today
+	Learned    *Choice              `json:"learned,omitempty"`  // where the policy is a learned one
+	Shadow     *Choice              `json:"shadow,omitempty"`   // the policy beside it
+	Hand       *guard.Hand          `json:"hand,omitempty"`     // of a learned policy: whether it may decide
+	Review     *Review              `json:"review,omitempty"`   // what rule and shadow would have come to
 	Receipts   []Receipt            `json:"receipts,omitempty"` // of one farm, newest first
 }
 
@@ -93,7 +97,7 @@ func (c *Controller) view(ctx context.Context, f *farm, n int) FarmView {
 			v.Owner = kept.Owner
 		}
 	}
-	v.Conditions, v.BudgetUsed = st.Conditions, st.Guard.Hours()
+	v.Conditions, v.BudgetUsed, v.Review = st.Conditions, st.Guard.Hours(), st.Review
 	if n > 1 || last == nil {
 		v.Receipts = c.receipts(ctx, f.name, n)
 		if len(v.Receipts) > 0 {
@@ -103,7 +107,12 @@ func (c *Controller) view(ctx context.Context, f *farm, n int) FarmView {
 			v.Receipts = nil
 		}
 	}
-	v.Last = summary(last)
+	if v.Last = summary(last); last != nil {
+		v.Learned, v.Shadow = last.Learned, last.Beside
+	}
+	if v.Learned != nil && st.Hand.Policy == v.Learned.Version {
+		v.Hand = &st.Hand
+	}
 	return v
 }
 

@@ -34,6 +34,8 @@ type world struct {
 	keeper   *keeper
 	signals  *signals
 	log      *receipts
+	registry *registry
+	referee  *referee
 
 	mu      sync.Mutex
 	shift   time.Duration // of Redis TIME against the clock of the controllers
@@ -42,6 +44,7 @@ type world struct {
 	silent  bool          // the dispatcher is gone
 	jumps   bool          // Redis TIME does
 	job     int
+	due     time.Duration // of tasks, after they were posted; 0 = none
 	done    sync.WaitGroup
 }
 
@@ -52,7 +55,8 @@ func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, pace: 100 * time.Millisecond, service: 400 * time.Millisecond,
-			platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}}}
+			platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}},
+			registry: &registry{pupils: map[string]*pupil{}, champions: map[string]string{}}, referee: &referee{onTime: 1}}
 		w.ledgers = &ledgers{Store: memledger.New(memledger.Options{Clock: w.now})}
 		w.keeper = &keeper{now: w.now, by: map[string]*kept{}}
 		w.signals = &signals{now: w.now, by: map[string][]signal.Second{}}
@@ -131,10 +135,17 @@ func (w *world) add(name string, replicas int, annotations ...string) *function 
 func (w *world) submit(farm string, n int) {
 	w.t.Helper()
 	var id string
-	w.set(func() { w.job++; id = fmt.Sprintf("%s~%d", farm, w.job) })
+	tasks := make([]skeleton.NewTask, n)
+	w.set(func() {
+		w.job++
+		id = fmt.Sprintf("%s~%d", farm, w.job)
+		for i := range tasks {
+			tasks[i].Deadline = w.due
+		}
+	})
 	s, err := w.ledgers.Store.Farm(farm).Stage(background, ledger.Submission{Job: skeleton.Job{ID: id}})
 	if err == nil {
-		err = s.Add(background, make([]skeleton.NewTask, n))
+		err = s.Add(background, tasks)
 	}
 	if err == nil {
 		_, err = s.Commit(background)

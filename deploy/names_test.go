@@ -18,6 +18,7 @@ import (
 	"farmhand/controller"
 	controllermetrics "farmhand/controller/metrics"
 	"farmhand/internal/promserve"
+	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/skeleton/ledger"
 	"farmhand/skeleton/metrics"
@@ -32,12 +33,14 @@ func exposed(t *testing.T) map[string]family {
 	t.Helper()
 	d := metrics.New(signal.NewRecorder(time.Now), func() ([]string, bool) { return []string{"thumbnail"}, true })
 	c := controllermetrics.New(func() controller.Status { return controller.Status{} }, time.Now)
-	r := &controller.Receipt{Inputs: controller.Inputs{Policy: "staffing", Guard: guard.Settings{Budget: 10}}}
+	r := &controller.Receipt{Inputs: controller.Inputs{Policy: "staffing", Guard: guard.Settings{Budget: 10}, Inference: 1e-5}}
+	e := policy.Estimate{Seconds: 900, OnTime: 1, WorkerSeconds: 900}
 	conditions := map[string]controller.Condition{}
 	for _, kind := range []string{controller.Healthy, controller.Scaling, controller.Limited, controller.Fallback, controller.PausedBy} {
 		conditions[kind] = controller.Condition{}
 	}
-	c.Looked(controller.Look{Farm: "thumbnail", Gauges: &ledger.Gauges{}, Conditions: conditions, Receipt: r})
+	c.Looked(controller.Look{Farm: "thumbnail", Gauges: &ledger.Gauges{}, Conditions: conditions, Receipt: r,
+		Review: &controller.Review{Actual: e, Rule: &e, Shadow: &e}})
 	registry, err := promserve.NewRegistry(d, c)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ const (
 	AnnotationTimeout  = "farmhand.timeout"
 	AnnotationService  = "farmhand.service"
 	AnnotationPolicy   = "farmhand.policy"
+	AnnotationShadow   = "farmhand.shadow"
 	AnnotationInterval = "farmhand.interval"
 	AnnotationMin      = "farmhand.min"
 	AnnotationMax      = "farmhand.max"
@@ -67,6 +68,7 @@ type Settings struct {
 	Timeout        time.Duration `json:"timeout"`                   // hard limit per attempt
 	Service        time.Duration `json:"service,omitempty"`         // prior of the service time; 0 = unknown
 	Policy         string        `json:"policy,omitempty"`
+	Shadow         string        `json:"shadow,omitempty"` // a policy that is asked beside it
 	Interval       time.Duration `json:"interval"`
 	Min            int           `json:"min"`
 	Max            int           `json:"max"`              // 0 = no bound of the farm's own

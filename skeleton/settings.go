@@ -52,6 +52,9 @@ func ParseSettings(labels, annotations map[string]string) (Settings, []string) {
 	if v, ok := annotations[AnnotationPolicy]; ok {
 		s.Policy = strings.TrimSpace(v)
 	}
+	if v, ok := annotations[AnnotationShadow]; ok {
+		s.Shadow = strings.TrimSpace(v)
+	}
 	scale := parser{from: labels}
 	scale.integer(labelScaleMin, &s.Min, 0, maxReplicas)
 	scale.integer(labelScaleMax, &s.Max, 0, maxReplicas)
@@ -68,7 +71,7 @@ func ParseSettings(labels, annotations map[string]string) (Settings, []string) {
 
 // settings are the annotations of a farm.
 var settings = []string{AnnotationSlots, AnnotationDeadline, AnnotationTarget, AnnotationTimeout, AnnotationService,
-	AnnotationPolicy, AnnotationInterval, AnnotationMin, AnnotationMax, AnnotationBudget}
+	AnnotationPolicy, AnnotationShadow, AnnotationInterval, AnnotationMin, AnnotationMax, AnnotationBudget}
 
 // misplaced finds settings that would be ignored without a word: those written
 // as labels, and misspelt ones. Annotations of the local platform are not ours.

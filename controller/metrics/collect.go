@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"farmhand/controller"
+	"farmhand/policy"
 	"farmhand/skeleton"
 )
 
@@ -51,6 +52,10 @@ var (
 	actions   = counter("farmhand_actions_total", "Changes of the number of replicas.", "farm", "outcome", "reason")
 	calls     = counter("farmhand_scale_calls_total", "Scale calls, by what came of them.", "farm", "outcome")
 	foreign   = counter("farmhand_foreign_changes_total", "Changes of the count by somebody else.", "farm")
+	handBacks = counter("farmhand_hand_backs_total", "Hand-backs of a learned policy to its rule.", "farm", "reason")
+	inference = gauge("farmhand_inference_seconds", "What the learned policy took for its last decision.", "farm")
+	onTime    = gauge("farmhand_estimated_on_time_ratio", "Tasks on time in the last minutes, as a model says: actual, under the rule, under the shadow.", "farm", "policy")
+	workers   = gauge("farmhand_estimated_workers", "Mean count in the last minutes, as a model says: actual, under the rule, under the shadow.", "farm", "policy")
 	pulseAge  = gauge("farmhand_pulse_age_seconds", "Time since the controller last looked at all that was due.")
 )
 
@@ -119,8 +124,8 @@ func (f *farm) collect(name string, now time.Time, tell func(m metric, x float64
 	if !math.IsNaN(f.used) {
 		tell(budget, f.used, name)
 	}
-	for policy, n := range f.decisions {
-		tell(decisions, float64(n), name, policy)
+	for law, n := range f.decisions {
+		tell(decisions, float64(n), name, law)
 	}
 	for reason, n := range f.limited {
 		tell(limited, float64(n), name, reason)
@@ -132,4 +137,21 @@ func (f *farm) collect(name string, now time.Time, tell func(m metric, x float64
 		tell(calls, float64(n), name, outcome)
 	}
 	tell(foreign, float64(f.foreign), name)
+	for cause, n := range f.handBacks {
+		tell(handBacks, float64(n), name, cause)
+	}
+	if !math.IsNaN(f.inference) {
+		tell(inference, f.inference, name)
+	}
+	if r := l.Review; r != nil && r.Problem == "" {
+		for who, e := range map[string]*policy.Estimate{"actual": &r.Actual, "rule": r.Rule, "shadow": r.Shadow} {
+			if e == nil || e.Seconds <= 0 {
+				continue
+			}
+			tell(workers, e.WorkerSeconds/e.Seconds, name, who)
+			if e.OnTime.Known() {
+				tell(onTime, float64(e.OnTime), name, who)
+			}
+		}
+	}
 }

@@ -17,12 +17,16 @@
 //	                                              limit that changed the wish, or policy
 //	farmhand_scale_calls_total{farm,outcome}      kept, clamped (the platform gave another count) or failed
 //	farmhand_foreign_changes_total{farm}          of the count, by somebody else
+//	farmhand_hand_backs_total{farm,reason}        of a learned policy to its rule, by guard.Causes
+//	farmhand_inference_seconds{farm}              that the learned policy took for its last decision
+//	farmhand_estimated_on_time_ratio{farm,policy} of the last review: actual, rule, shadow, in one model
+//	farmhand_estimated_workers{farm,policy}       likewise, the mean count
 //	farmhand_pulse_age_seconds                    since the controller last looked at all that was due
 //
 // Of several controllers each tells of the farms it decides for, so nothing is told
 // twice. What is not known is left out, never 0. A farm begins at 0 and is left out
 // when it was not looked at for a while: it is gone, another controller has it, or
-// nothing can be read. It has 55 series at most, and one for each policy tried.
+// nothing can be read. It has 68 series at most, and one for each policy tried.
 package metrics
 
 import (
@@ -83,6 +87,8 @@ type farm struct {
 	actions   map[action]int
 	calls     map[string]int
 	foreign   int
+	handBacks map[string]int
+	inference float64 // NaN = no learned policy was asked
 }
 
 // New makes the metrics of a controller whose status is told by that function.
@@ -93,7 +99,10 @@ func New(status func() controller.Status, now func() time.Time) *Controller {
 
 func newFarm() *farm {
 	f := &farm{used: math.NaN(), why: byPolicy, decisions: map[string]int{}, limited: map[string]int{}, actions: map[action]int{},
-		calls: map[string]int{kept: 0, clamped: 0, failed: 0}}
+		calls: map[string]int{kept: 0, clamped: 0, failed: 0}, handBacks: map[string]int{}, inference: math.NaN()}
+	for _, cause := range guard.Causes() {
+		f.handBacks[cause] = 0
+	}
 	for _, reason := range limits {
 		f.limited[reason] = 0
 	}
@@ -136,11 +145,14 @@ func (f *farm) count(r *controller.Receipt) {
 	if r.Foreign != nil {
 		f.foreign++
 	}
-	policy := r.Policy
-	if r.Mode == controller.Shadow {
-		policy = r.Fallback
+	if r.HandedBack != nil {
+		f.handBacks[r.HandedBack.Cause]++
 	}
-	name, _, _ := strings.Cut(policy, ":")
+	f.inference = math.NaN()
+	if r.Inference > 0 {
+		f.inference = r.Inference
+	}
+	name, _, _ := strings.Cut(r.Decider(), ":")
 	f.decisions[name]++
 	why := byPolicy
 	for _, l := range r.Outcome.Limits {

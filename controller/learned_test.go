@@ -1,0 +1,237 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"farmhand/controller"
+	"farmhand/policy"
+	"farmhand/policy/guard"
+)
+
+// A farm without a champion is scaled by the rule, and says so. What is promoted acts
+// within one interval, whenever that is; what is rolled back ends as soon.
+func TestPromotion(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, interval, 10 * time.Second} {
+		for phase := every / 8; phase < every; phase += every / 4 {
+			t.Run(every.String()+"/"+phase.String(), func(t *testing.T) {
+				in(t, func(t *testing.T, w *world) {
+					w.add("f", 1, "policy", "learned", "interval", every.String())
+					c := w.teach("A")
+					w.after(3*every + 500*time.Millisecond)
+					r := w.last("f")
+					if r.By != controller.DefaultPolicy || !strings.Contains(r.Why(), "no champion yet; the rule decides: ") {
+						t.Errorf("%s by %s", r.Why(), r.By)
+					}
+					if f := farm(t, c, "f").Conditions[controller.Fallback]; !f.Status || f.Reason != "the farm has no champion yet" {
+						t.Errorf("fallback %+v", f)
+					}
+					w.after(phase)
+					w.platform.made()
+					for _, p := range []*pupil{{name: "aaaa", n: 5}, {name: "bbbb", n: 7}} {
+						promoted := time.Now()
+						w.registry.promote("f", p)
+						w.after(every)
+						calls := w.platform.made()
+						if len(calls) != 1 || calls[0].n != p.n || calls[0].at.Sub(promoted) > every {
+							t.Fatalf("%s was promoted at %s: calls %v", p.name, promoted, calls)
+						}
+						w.after(every)
+						if v := farm(t, c, "f"); v.Learned.Version != "learned:"+p.name || v.Learned.Origin != "champion" || v.Conditions[controller.Fallback].Status {
+							t.Errorf("%+v, %+v", v.Learned, v.Conditions[controller.Fallback])
+						}
+						w.platform.made()
+					}
+					w.registry.set(func() { w.registry.champions["f"] = ""; w.registry.revision++ })
+					w.after(every)
+					if r := w.last("f"); r.By != controller.DefaultPolicy || r.Learned.Version != "" {
+						t.Errorf("after the roll-back %s decides", r.By)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Where there is a default policy, it decides for farms without a champion.
+func TestDefaultPolicy(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 1, "policy", "learned")
+		w.add("g", 1, "policy", "learned:aaaa")
+		w.registry.set(func() { w.registry.pupils["eeee"] = &pupil{name: "eeee", n: 4} })
+		cfg := w.learning("A")
+		cfg.Default = []byte("eeee")
+		c := w.create(cfg)
+		c.Start()
+		w.settle()
+		for _, name := range []string{"f", "g"} {
+			v := farm(t, c, name)
+			if v.Desired != 4 || v.Learned.Version != "learned:eeee" || v.Learned.Origin != "default" || v.Learned.Note == "" {
+				t.Errorf("%s: %d, %+v", name, v.Desired, v.Learned)
+			}
+		}
+		w.registry.promote("f", &pupil{name: "bbbb", n: 6})
+		w.registry.promote("h", &pupil{name: "aaaa", n: 2})
+		w.settle()
+		w.settle()
+		for name, want := range map[string]string{"f": "champion", "g": "version"} {
+			if v := farm(t, c, name); v.Learned.Origin != want {
+				t.Errorf("%s: %d, %+v", name, v.Desired, v.Learned)
+			}
+		}
+		cfg.Default = []byte("ffff")
+		if _, err := controller.New(cfg); err == nil || !strings.Contains(err.Error(), "default policy") {
+			t.Errorf("a default that is no policy: %v", err)
+		}
+	})
+}
+
+// While the registry is away, hangs or has damaged a version, the last good policy
+// stays, what is wrong is said, and no decision waits.
+func TestBadRegistry(t *testing.T) {
+	bad := &pupil{name: "bbbb", n: 9}
+	for name, spoil := range map[string]func(*registry){
+		"away":    func(r *registry) { r.err = errAway; r.champions["f"] = "bbbb"; r.revision++ },
+		"hangs":   func(r *registry) { r.hang = true },
+		"damaged": func(r *registry) { r.damaged, r.champions["f"] = "bbbb", "bbbb"; r.revision++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				w.add("f", 1, "policy", "learned")
+				w.registry.promote("g", bad)
+				w.registry.promote("f", &pupil{name: "aaaa", n: 5})
+				cfg := w.learning("A")
+				var late time.Duration
+				ticks := 0
+				cfg.Ticked = func(_ string, by time.Duration) { late = max(late, by); ticks++ }
+				c := w.create(cfg)
+				c.Start()
+				w.settle()
+				ticks = 0
+				w.registry.set(func() { spoil(w.registry); w.registry.reads = 0 })
+				w.after(time.Minute)
+				v := farm(t, c, "f")
+				if v.Desired != 5 || v.Learned.Version != "learned:aaaa" || !strings.Contains(v.Learned.Note, "cannot be had") {
+					t.Errorf("%d, %+v", v.Desired, v.Learned)
+				}
+				if late > 10*time.Millisecond || ticks < 29 || ticks > 31 {
+					t.Errorf("%d decisions in a minute, up to %s late", ticks, late)
+				}
+				if w.registry.set(func() { ticks = w.registry.reads }); ticks > 15 {
+					t.Errorf("a file was read %d times", ticks)
+				}
+				w.registry.set(func() { w.registry.err, w.registry.hang, w.registry.damaged = nil, false, "" })
+				w.registry.promote("f", bad)
+				w.after(15 * time.Second)
+				if v := farm(t, c, "f"); v.Desired != 9 || v.Learned.Note != "" {
+					t.Errorf("afterwards %d, %+v", v.Desired, v.Learned)
+				}
+			})
+		})
+	}
+}
+
+// A controller that begins waits for the champion, but not for a registry that does
+// not answer.
+func TestChampionIsAwaited(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 6, "policy", "learned")
+		w.registry.promote("f", &pupil{name: "aaaa", n: 6})
+		w.registry.set(func() { w.registry.hang = true })
+		w.teach("A")
+		if r := w.last("f"); !r.Learned.Loading || r.Replicas != 6 {
+			t.Errorf("%s: %d", r.Why(), r.Replicas)
+		}
+		w.after(3 * interval)
+		if r := w.last("f"); r.By != controller.DefaultPolicy || !strings.Contains(r.Why(), "cannot be had") {
+			t.Errorf("%s", r.Why())
+		}
+		w.registry.set(func() { w.registry.hang = false })
+		w.after(3 * interval)
+		if r := w.last("f"); r.By != "learned:aaaa" {
+			t.Errorf("%s", r.Why())
+		}
+	})
+}
+
+// What calls for a hand-back at once is handed back in the decision that shows it, and
+// strange observations in the third; the rule decides in the same decision.
+func TestHandBack(t *testing.T) {
+	for cause, p := range map[string]pupil{
+		guard.CauseNaN:     {n: -1},
+		guard.CauseSlow:    {n: 5, takes: 6 * time.Millisecond},
+		guard.CauseVersion: {n: 5, made: 99},
+		guard.CauseStrange: {n: 5},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				p, strange := p, time.Now().Add(20*time.Second)
+				p.name = "aaaa"
+				if cause == guard.CauseStrange {
+					p.judge = func(o *policy.Observation) (int, float64) {
+						if o.At.Before(strange) {
+							return 5, guard.StrangeAfter
+						}
+						return 5, 1
+					}
+				}
+				w.add("f", 1, "policy", "learned")
+				w.registry.promote("f", &p)
+				c, scrape := w.measured(w.learning("A"))
+				c.Start()
+				w.after(30 * time.Second)
+				var back *controller.Receipt
+				spoilt := 0 // decisions of the policy that called for a hand-back
+				for _, r := range w.log.of(t, "f") {
+					switch {
+					case back != nil && (r.By != "static:n=3" || r.HandedBack != nil):
+						t.Errorf("afterwards %s", r.Why())
+					case back == nil && r.HandedBack != nil:
+						back = &r
+					case r.By == "learned:aaaa" && (cause != guard.CauseStrange || !r.At.Before(strange)):
+						spoilt++
+					}
+				}
+				if back == nil || back.HandedBack.Cause != cause || back.By != "static:n=3" || back.Wish.Replicas != 3 || !strings.Contains(back.Why(), "handed back for 30m0s") {
+					t.Fatalf("%+v", back)
+				}
+				if want := map[string]int{guard.CauseStrange: guard.StrangeTicks - 1}[cause]; spoilt != want {
+					t.Errorf("it decided %d times before it was handed back, want %d", spoilt, want)
+				}
+				v := farm(t, c, "f")
+				if f := v.Conditions[controller.Fallback]; v.Desired != 3 || !f.Status || !strings.Contains(f.Reason, "handed back") || !v.Hand.Back() {
+					t.Errorf("%d, %+v, %+v", v.Desired, f, v.Hand)
+				}
+				expect(t, scrape(), map[string]any{`hand_backs_total{farm="f",reason="` + cause + `"}`: 1, `hand_backs_total{farm="f",reason="late"}`: 0, `conditions{farm="f",state="fallback"}`: 1})
+			})
+		})
+	}
+}
+
+// A hand-back outlives its controller; its pause ends, and a promotion ends it.
+func TestHandBackOutlivesAController(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 1, "policy", "learned")
+		w.registry.promote("f", &pupil{name: "aaaa", n: -1})
+		a := w.teach("A")
+		w.settle()
+		began := time.Now()
+		w.crash(a)
+		w.after(10 * time.Minute)
+		w.teach("B")
+		w.after(19 * time.Minute)
+		if r := w.last("f"); r.Controller != "B" || r.By != "static:n=3" || r.Hand.Pause != 1800 {
+			t.Errorf("%s: %s, %+v", r.Controller, r.Why(), r.Hand)
+		}
+		w.after(2 * time.Minute)
+		if r := w.last("f"); r.Hand.Pause != 3600 || r.By != "static:n=3" { // it came back, and was handed back again
+			t.Errorf("after %s: %s, %+v", time.Since(began), r.Why(), r.Hand)
+		}
+		w.registry.promote("f", &pupil{name: "bbbb", n: 5})
+		w.settle()
+		if r := w.last("f"); r.By != "learned:bbbb" || r.Hand.Pause != 0 {
+			t.Errorf("after a promotion: %s, %+v", r.Why(), r.Hand)
+		}
+	})
+}
