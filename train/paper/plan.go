@@ -1,0 +1,118 @@
+package paper
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"farmhand/env/farmenv"
+	"farmhand/sim/workload"
+)
+
+// Row is a line of the report: a learner in a case, trained with several seeds.
+type Row struct {
+	Case    Case
+	Learner string
+	Target  float64 // share on time that it is trained for; 0: as published
+	// Goal that the median seed should reach; nil: none was set.
+	Goal *Goal
+}
+
+// Goal is what a policy should come to.
+type Goal struct{ OnTime, Workers, Actions float64 } // Actions +Inf: any number
+
+// Met reports whether a score reaches the goal.
+func (g *Goal) Met(s Score) bool {
+	return s.OnTime >= g.OnTime && s.Workers <= g.Workers && s.Actions <= g.Actions
+}
+
+// Plan is what the report is made of.
+func Plan() (rows []Row) {
+	const asRun, fixed = "paper-as-run", "paper-fixed"
+	any := math.Inf(1)
+	add := func(learner string, target float64, goal *Goal, c Case) {
+		rows = append(rows, Row{Case: c, Learner: learner, Target: target, Goal: goal})
+	}
+	for _, s := range []string{asRun, fixed} {
+		best, table, jumps := &Goal{0.99, 14.0, 12}, &Goal{0.989, 14.8, any}, &Goal{0.985, 13.2, any}
+		if s == fixed {
+			best, table, jumps = &Goal{0.99, 13.7, 12}, &Goal{0.992, 14.8, any}, &Goal{0.985, 12.7, any}
+		}
+		c := Case{Scenario: s}
+		add("sarsa-published", 0, nil, c)
+		add("dqn-published", 0, nil, c)
+		add("sarsa", table.OnTime, table, c)
+		add("dqn", 0.985, &Goal{0.985, 14.4, any}, c)
+		add("ppo", best.OnTime, best, c)
+		add("ppo", jumps.OnTime, jumps, Case{Scenario: s, Jumps: true})
+		add("ppo", 0.99, nil, Case{Scenario: s, MaskClock: true})
+		add("ppo", 0.99, nil, Case{Scenario: s + ":shuffled"})
+		add("ppo", 0.99, nil, Case{Scenario: s + ":shuffled", MaskClock: true})
+	}
+	return rows
+}
+
+// Config of the training of a row with a seed.
+func (r Row) Config(seed uint64) (Config, error) {
+	s, err := Preset(r.Learner)
+	if err == nil && r.Target > 0 {
+		s.Target = r.Target
+	}
+	return Config{Case: r.Case, Learner: r.Learner, Settings: s, Seed: seed}, err
+}
+
+// File is the name of the policy file of a row with a seed.
+func (r Row) File(seed uint64) string {
+	name := r.Learner + "-" + r.Case.Scenario
+	if r.Case.Jumps {
+		name += "-jumps"
+	}
+	if r.Case.MaskClock {
+		name += "-masked"
+	}
+	return fmt.Sprintf("%s-%d.json", name, seed)
+}
+
+// publishedTarget is the quality of service in the published reward.
+const publishedTarget = 0.95
+
+// Measured is what the seeds of a row came to.
+type Measured struct {
+	Row
+	Results []*Result // by training seed
+}
+
+// Order of the training seeds, the best first: those that reach the target by what they
+// cost, the others by how late they are.
+func (m *Measured) Order() []int {
+	target, actions := m.Target, math.Inf(1)
+	if g := m.Goal; g != nil {
+		target, actions = g.OnTime, g.Actions
+	}
+	if target == 0 {
+		target = publishedTarget
+	}
+	order := make([]int, len(m.Results))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return compare(m.Results[a].Score(), m.Results[b].Score(), target, actions)
+	})
+	return order
+}
+
+// Static measures a farm of n workers that nobody scales.
+func Static(ctx context.Context, scenario string, n, episodes int) (*Result, error) {
+	s, err := workload.Find(scenario, workload.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.Farm.Start = n
+	e, err := farmenv.NewPaper(farmenv.PaperConfig{Scenario: s, Reward: farmenv.Published})
+	if err != nil {
+		return nil, err
+	}
+	return play(ctx, e, func([]float64) int { return e.Hold() }, unseenSeed, episodes)
+}
