@@ -38,7 +38,7 @@ func TestCutsLeaveNoTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, learner := range Learners() {
 		c := two(t, learner)
-		c.Clone = 50
+		c.Clone, c.Randomise = 50, learner == "dqn"
 		whole, want := trained(t, c)
 		tr, err := New(c)
 		if err != nil {

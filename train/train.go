@@ -49,11 +49,16 @@ type Config struct {
 	Margin    float64  // by how much of the allowed lateness a policy stays below it
 	Dual      float64  // η
 	Late      float64  // weight on lateness to begin with
+	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
 	Clone     int      // steps of the rule that are imitated first; 0: none
 	Hide      []string // features that the policy does not see, to find out what they are worth
 	Jobs      int      // farms that are simulated at once for a look
+
+	// Randomise makes a farm of its own for most episodes, and for every other seed of a
+	// look (farmenv.Mix.Varied): so one policy learns to serve farms of any speed and size.
+	Randomise bool
 
 	// Adjust changes settings of the learner: a pointer to its configuration.
 	Adjust func(settings any)
@@ -63,14 +68,18 @@ type Config struct {
 	Done func(Point)
 }
 
+// DefaultRule advises unless another is said. What it sizes is a little too small: the
+// learner knows better than a headroom how much more is needed, and when.
+const DefaultRule = "staffing:down=0,headroom=0.9"
+
 // Default is the configuration for one or more scenarios.
 func Default(scenarios ...*workload.Scenario) Config {
 	episode := 1800.0
 	for _, s := range scenarios {
 		episode = min(episode, s.Horizon)
 	}
-	return Config{Scenarios: scenarios, Rule: "staffing", Learner: "dqn", Steps: 400_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.15, Dual: 0.2, Late: 0.5, Churn: 0.4, Actions: 300, Jobs: 2}
+	return Config{Scenarios: scenarios, Rule: DefaultRule, Learner: "dqn", Steps: 400_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.3, Dual: 0.2, Late: 0.3, Warmup: 100_000, Churn: 1, Actions: 300, Jobs: 2}
 }
 
 // Validate names what cannot be, and what would do.
@@ -95,7 +104,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"Late", c.Late, minLate, maxLate}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
+		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
@@ -117,6 +126,7 @@ type Trainer struct {
 	config  []byte // settings of the learner
 	farms   []*farmenv.Farm
 	envs    *env.Vector
+	mix     *farmenv.Mix
 	trials  *trials
 
 	// All that is saved, beside the learner.
@@ -144,7 +154,9 @@ func New(cfg Config) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{cfg: cfg, trials: newTrials(&cfg), until: min(cfg.Steps, cfg.Round)}
+	t := &Trainer{cfg: cfg, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
+	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || cfg.traces()
+	t.trials = newTrials(&t.cfg, t.mix)
 	for range cfg.Scenarios {
 		t.late = append(t.late, cfg.Late)
 	}
@@ -152,7 +164,7 @@ func New(cfg Config) (*Trainer, error) {
 	for i := range list {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
-		f, err := farmenv.NewFarm("Farm-v0", farmenv.FarmConfig{Scenario: cfg.episode, Rule: rule,
+		f, err := farmenv.NewFarm(cfg.environment(), farmenv.FarmConfig{Episode: t.mix.Episode, Rule: rule,
 			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide})
 		if err != nil {
 			return nil, err
@@ -169,10 +181,24 @@ func New(cfg Config) (*Trainer, error) {
 	return t, nil
 }
 
-// episode chooses the scenario of an episode.
-func (c *Config) episode(seed uint64) (s *workload.Scenario, kind int) {
-	kind = int(seed % uint64(len(c.Scenarios)))
-	return c.Scenarios[kind], kind
+// traces reports whether all work was recorded.
+func (c *Config) traces() bool {
+	for _, s := range c.Scenarios {
+		switch s.Arrivals.(type) {
+		case *workload.Replay, *workload.Instants:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// environment is the id of what is played.
+func (c *Config) environment() string {
+	if c.traces() {
+		return "FarmTrace-v0"
+	}
+	return "Farm-v0"
 }
 
 // name is that of the scenario, or those of all.
@@ -231,6 +257,9 @@ func (t *Trainer) look(ctx context.Context) error {
 	for i := range p.Cases {
 		c := &p.Cases[i]
 		c.Late = t.late[i]
+		if p.Steps < t.cfg.Warmup {
+			continue
+		}
 		step := min(max((1-c.OnTime)/(1-t.cfg.aim(i))-1, -1), 1)
 		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
 	}

@@ -3,8 +3,11 @@ package train
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +190,40 @@ func TestCalmer(t *testing.T) {
 		if got := is.Outputs(obs)[i]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("output %d is %g: want %g", i, got, want)
 		}
+	}
+}
+
+// Somebody's own trace is learned from anywhere in it.
+func TestTrace(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("seconds_since_start,arrivals\n")
+	for i := range 60 {
+		fmt.Fprintf(&text, "%d,%d\n", 10*i, 200+100*(i%7))
+	}
+	path := filepath.Join(t.TempDir(), "mine.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := workload.Find(path, workload.Options{Deadline: 0.15, Service: workload.Exponential{Average: 0.04}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := small(t, "dqn")
+	c.Scenarios = []*workload.Scenario{s}
+	tr, file := trained(t, c)
+	f, err := learned.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Environment != "FarmTrace-v0" || f.Scenario != "mine" {
+		t.Errorf("it was learned in %s of %s", f.Environment, f.Scenario)
+	}
+	from := map[float64]bool{}
+	for seed := range uint64(20) {
+		from[tr.mix.Episode(seed).From] = true
+	}
+	if len(from) < 20 {
+		t.Errorf("20 episodes began at %d instants", len(from))
 	}
 }
 

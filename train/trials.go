@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"farmhand/env/farmenv"
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
 	"farmhand/sim"
@@ -41,6 +42,7 @@ type Case struct {
 // does.
 type trials struct {
 	cfg *Config
+	mix *farmenv.Mix
 
 	mu    sync.Mutex
 	kept  map[drawing]*workload.Tasks // guarded by mu
@@ -55,11 +57,17 @@ type drawing struct {
 // mostKept is how many tasks are kept for the next look: they need 16 bytes each.
 const mostKept = 4_000_000
 
-func newTrials(cfg *Config) *trials { return &trials{cfg: cfg, kept: map[drawing]*workload.Tasks{}} }
+func newTrials(cfg *Config, mix *farmenv.Mix) *trials {
+	return &trials{cfg: cfg, mix: mix, kept: map[drawing]*workload.Tasks{}}
+}
 
-// draw makes the work of a scenario and seed.
+// draw makes the work of a scenario and seed; where farms vary, every even seed is of
+// another farm.
 func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
 	s := t.cfg.Scenarios[scenario]
+	if t.cfg.Randomise && seed%2 == 0 {
+		s = t.mix.Varied(scenario, seed)
+	}
 	t.mu.Lock()
 	w := t.kept[drawing{scenario, seed}]
 	t.mu.Unlock()

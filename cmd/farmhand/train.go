@@ -33,6 +33,7 @@ With --checkpoint a training that was stopped, or killed, goes on where it was; 
 result is the same, bit for bit.`,
 		Example: `  farmhand train --learner dqn --scenario burst-cron-150ms --seed 1 -o p.safetensors
   farmhand train --scenario burst-cron-150ms --seeds 1-5 --checkpoint c.ckpt -o p.safetensors
+  farmhand train --scenario training --randomise --traces traces -o general.safetensors
   farmhand train --scenario mine.csv --deadline 2s --service 400ms -o p.safetensors
   farmhand eval --scenario burst-cron-150ms --policies p.safetensors,static,staffing`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
@@ -41,12 +42,13 @@ result is the same, bit for bit.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
-	flags.StringVar(&o.rule, "rule", "staffing", "law that advises the policy")
+	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
+	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
 	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 400,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
-	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 0.4)")
+	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file in which what was learned is kept on the way; where it exists, go on from it")
@@ -64,6 +66,7 @@ type trainOptions struct {
 	learner, rule, out        string
 	seeds                     string
 	seed                      uint64
+	randomise                 bool
 	steps, round, clone, jobs int
 	churn                     float64
 	checkpoint, resume        string
@@ -97,8 +100,9 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	}
 	c := train.Default(scenarios...)
 	c.Learner, c.Rule, c.Clone, c.Jobs = o.learner, o.rule, o.clone, o.jobs
+	c.Randomise = o.randomise
 	if cmd.Flags().Changed("steps") {
-		c.Steps = o.steps
+		c.Steps, c.Warmup = o.steps, min(c.Warmup, o.steps/4)
 	}
 	if cmd.Flags().Changed("churn") {
 		c.Churn = o.churn

@@ -12,14 +12,12 @@ import (
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
 	"farmhand/sim"
-	"farmhand/sim/workload"
 )
 
 // FarmConfig of a Farm.
 type FarmConfig struct {
-	// Scenario that an episode plays, by its seed, and its kind: which weight on
-	// lateness counts (WeighLate).
-	Scenario func(seed uint64) (s *workload.Scenario, kind int)
+	// Episode that is played, by its seed.
+	Episode func(seed uint64) Episode
 	// Rule that advises (package learned), and below which the guard lets nobody go
 	// in a crisis.
 	Rule policy.Policy
@@ -98,8 +96,8 @@ type Farm struct {
 // NewFarm makes a Farm. The error says what of the configuration is missing.
 func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 	switch {
-	case cfg.Scenario == nil:
-		return nil, fmt.Errorf("farmenv: %s has no Scenario: want one for each seed", id)
+	case cfg.Episode == nil:
+		return nil, fmt.Errorf("farmenv: %s has no Episode: want one for each seed", id)
 	case cfg.Rule == nil:
 		return nil, fmt.Errorf("farmenv: %s has no Rule: want a policy that advises, such as staffing", id)
 	case !(cfg.Horizon >= 0) || math.IsInf(cfg.Horizon, 0):
@@ -150,13 +148,15 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	if err := f.spec.CheckOptions(options); err != nil {
 		panic(err)
 	}
-	scenario, kind := f.cfg.Scenario(seed)
-	f.kind = kind
-	s := *scenario
+	e := f.cfg.Episode(seed)
+	f.kind = e.Kind
+	s := *e.Scenario
 	if f.cfg.Horizon > 0 {
 		s.Horizon = f.cfg.Horizon
 	}
-	tasks := s.Draw(seed)
+	s.Horizon += e.From
+	tasks := after(s.Draw(seed), e.From)
+	s.Horizon -= e.From
 	if err := f.sim.Reset(sim.Config{Scenario: &s, Tasks: tasks, Seed: seed}); err != nil {
 		panic(err)
 	}

@@ -20,7 +20,7 @@ func burst(t testing.TB, horizon float64) *Farm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewFarm("Farm-v0", FarmConfig{Scenario: func(uint64) (*workload.Scenario, int) { return s, 0 }, Rule: rule,
+	f, err := NewFarm("Farm-v0", FarmConfig{Episode: NewMix(horizon, s).Episode, Rule: rule,
 		Guard: &guard.Settings{Learned: true}, Horizon: horizon})
 	if err != nil {
 		t.Fatal(err)
