@@ -14,6 +14,9 @@ func (c *Config) check() error {
 	if sc == nil {
 		return fmt.Errorf("sim: Config.Scenario: nil is not valid: want a scenario")
 	}
+	if b := c.Beat; b != nil && !(*b >= 0 && *b < 1) {
+		return fmt.Errorf("sim: Config.Beat: %g is not valid: want a part of a second, from 0 to below 1", *b)
+	}
 	f, p := &sc.Farm, &sc.Platform
 	if c.Tasks == nil && (sc.Arrivals == nil || sc.Service == nil) {
 		return fmt.Errorf("sim: Config.Tasks: nil is not valid for a scenario without Arrivals or Service: want tasks, or laws to draw them by")

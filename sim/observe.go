@@ -29,14 +29,16 @@ func instant(at float64) time.Time {
 }
 
 // reset begins the measuring with the last heartbeat before the run: the farm is
-// there, and was quiet. When in a second the heartbeats come is chance.
-func (g *signals) reset(s *Sim) {
+// there, and was quiet. When in a second the heartbeats come is chance, unless told.
+func (g *signals) reset(s *Sim, beat *float64) {
 	if g.series == nil {
 		g.series = signal.NewSeries(signal.State{})
 	}
 	g.series.Reset(signal.State{})
 	g.counter.Drain(&g.seconds[0].Tally)
-	g.phase = s.draw.platform.Float64()
+	if g.phase = s.draw.platform.Float64(); beat != nil {
+		g.phase = *beat
+	}
 	g.beats = -1
 	s.heartbeat()
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Scenario *workload.Scenario
 	Tasks    *workload.Tasks // shared by runs that are compared, not changed; nil: drawn from Seed
 	Seed     uint64          // of the platform: start-ups, crashes, balancing …
+	Beat     *float64        // when in a second the heartbeats come, from 0 to below 1; nil: drawn
 }
 
 // Sim is a simulated farm. Decisions are due at 0, after each interval, and, as
@@ -105,7 +106,7 @@ func (s *Sim) reset(cfg Config, ordered bool) error {
 	s.load(t)
 	f := &s.farm
 	s.line.reset(t, ordered || !f.FIFO && (t.Class != nil || t.Tenant != nil || t.Deadline != nil))
-	s.begin(cfg.Seed)
+	s.begin(cfg.Seed, cfg.Beat)
 	return nil
 }
 
@@ -129,7 +130,7 @@ func (s *Sim) load(t *workload.Tasks) {
 }
 
 // begin puts everything to the instant 0.
-func (s *Sim) begin(seed uint64) {
+func (s *Sim) begin(seed uint64, beat *float64) {
 	s.now, s.decided, s.until = 0, 0, 0
 	s.agenda.reset()
 	s.arrived, s.arrival = 0, math.Inf(1)
@@ -139,7 +140,7 @@ func (s *Sim) begin(seed uint64) {
 	s.leases, s.spare, s.live, s.coming, s.parked, s.nobody = s.leases[:0], s.spare[:0], 0, 0, s.parked[:0], 0
 	s.draw.reset(seed)
 	s.count.reset(s.horizon, s.farm.Interval)
-	s.signal.reset(s)
+	s.signal.reset(s, beat)
 	s.scale, s.looking = scaling{desired: s.farm.Start}, 0
 	s.fleet.reset(s.slots, s.platform.Balance)
 	s.count.pay(0, s.farm.Start)

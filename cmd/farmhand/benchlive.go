@@ -116,12 +116,12 @@ func tellLive(out io.Writer, runs []*bench.LiveRun) error {
 	for _, run := range runs {
 		fmt.Fprintf(out, "%s for %s, seed %d\n", run.Scenario, secondsText(run.Length), run.Seed)
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "policy\ton time, live\tsimulated\tdifference\tworkers, live\tsimulated\tdifference\tactions\tsimulated\tp95, live\tsimulated")
+		fmt.Fprintln(w, "policy\ton time, live\tsimulated\tdifference\tworkers, live\tsimulated\tdifference\tactions\tsimulated\tp95, live\tsimulated\tsignal age")
 		for _, r := range run.Rows {
-			fmt.Fprintf(w, "%s\t%.2f %%\t%.2f (%.2f–%.2f)\t%+.2f points\t%.2f\t%.2f (%.2f–%.2f)\t%+.1f %%\t%.0f\t%.0f\t%s\t%s\n", r.Policy,
+			fmt.Fprintf(w, "%s\t%.2f %%\t%.2f (%.2f–%.2f)\t%+.2f points\t%.2f\t%.2f (%.2f–%.2f)\t%+.1f %%\t%.0f\t%.0f\t%s\t%s\t%s\n", r.Policy,
 				100*r.Live.OnTime, 100*r.Sim.OnTime, 100*r.Lo.OnTime, 100*r.Hi.OnTime, r.OnTimeDifference,
 				r.Live.MeanWorkers, r.Sim.MeanWorkers, r.Lo.MeanWorkers, r.Hi.MeanWorkers, r.WorkersDifference,
-				r.Live.Actions, r.Sim.Actions, secondsText(r.Live.P95), secondsText(r.Sim.P95))
+				r.Live.Actions, r.Sim.Actions, secondsText(r.Live.P95), secondsText(r.Sim.P95), secondsText(r.Live.SignalAge))
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -37,7 +37,7 @@ type LiveConfig struct {
 // postEvery is how often what has come is posted, in one piece. The simulator is
 // given the instants at which tasks were accepted, so that pieces and the sender's
 // lateness are the same on both sides.
-const postEvery = 10 * time.Millisecond
+const postEvery = 20 * time.Millisecond
 
 // LiveRow is one policy, live and simulated. Times are seconds.
 type LiveRow struct {
@@ -64,6 +64,7 @@ type Side struct {
 	P50         float64 `json:"p50_s"`
 	P95         float64 `json:"p95_s"`
 	P99         float64 `json:"p99_s"`
+	SignalAge   float64 `json:"signal_age_s"` // mean, of the newest signal at a decision
 }
 
 // LiveRun is a group of farms that were played at the same time, and what was

@@ -22,9 +22,9 @@ type Measured struct {
 	Starts   int       `json:"starts"`
 	Call     []float64 `json:"call_s"` // of a scale call and its read-back
 	Calls    int       `json:"calls"`
-	Handover float64 `json:"handover_s"` // from a task's acceptance to its worker, where one is free: the lowest decile of waits
-	Overhead float64 `json:"overhead_s"` // mean of what a call takes, from hand-over to answer, beyond the worker's sleep
-	Settle   float64 `json:"settle_s"`   // mean from the answer to the accepted result; the lease lives until then
+	Handover float64   `json:"handover_s"` // from a task's acceptance to its worker, where one is free: the lowest decile of waits
+	Overhead float64   `json:"overhead_s"` // mean of what a call takes, from hand-over to answer, beyond the worker's sleep
+	Settle   float64   `json:"settle_s"`   // mean from the answer to the accepted result; the lease lives until then
 	// How late the sender was: from the instant at which a task was to come to its acceptance.
 	LatenessP50 float64 `json:"sender_lateness_p50_s"`
 	LatenessP99 float64 `json:"sender_lateness_p99_s"`
@@ -131,7 +131,15 @@ func (c *LiveConfig) compare(ctx context.Context, p *played, work []arrival, beg
 	row.Live = Side{OnTime: 1 - float64(late)/float64(len(work)), MeanWorkers: got.Mean, PeakWorkers: float64(got.Peak), Actions: float64(got.Actions),
 		Starts: float64(got.Starts), P50: quantile(sojourns, 0.5), P95: quantile(sojourns, 0.95), P99: quantile(sojourns, 0.99)}
 	tasks := &workload.Tasks{At: at, Service: service, Horizon: rest + c.Scenario.Horizon}
-	r := replay{scenario: c.Scenario, spec: p.spec, tasks: tasks, rest: rest, measured: m}
+	n := 0.0
+	for i := range p.receipts {
+		if o := &p.receipts[i].Observation; o.At.After(began) && o.At.Before(began.Add(length)) && o.Age.Known() {
+			row.Live.SignalAge += float64(o.Age)
+			n++
+		}
+	}
+	row.Live.SignalAge /= max(1, n)
+	r := replay{scenario: c.Scenario, spec: p.spec, tasks: tasks, rest: rest, measured: m, beat: beat(row.Live.SignalAge)}
 	err = r.into(ctx, &row, c.Seed, c.Sims)
 	return row, err
 }
@@ -146,6 +154,14 @@ func restFrom(receipts []controller.Receipt, after time.Time) time.Time {
 	return after
 }
 
+// beat is when in a second the simulator's heartbeats must come for its signals to
+// be of that age at its decisions, which come at whole seconds. Live decisions and
+// heartbeats keep time, each by its own timer, so that the age hardly changes.
+func beat(age float64) float64 {
+	_, part := math.Modf(1 - math.Mod(age, 1))
+	return part
+}
+
 // replay simulates the tasks of a live farm.
 type replay struct {
 	scenario *workload.Scenario
@@ -153,6 +169,7 @@ type replay struct {
 	tasks    *workload.Tasks // after a rest without any
 	rest     float64
 	measured *Measured
+	beat     float64
 }
 
 // into runs the simulator with several seeds of the platform, and enters what they
@@ -172,7 +189,7 @@ func (r *replay) into(ctx context.Context, row *LiveRow, seed uint64, runs int) 
 	for _, f := range []func(*Side) *float64{
 		func(s *Side) *float64 { return &s.OnTime }, func(s *Side) *float64 { return &s.MeanWorkers }, func(s *Side) *float64 { return &s.PeakWorkers },
 		func(s *Side) *float64 { return &s.Actions }, func(s *Side) *float64 { return &s.Starts },
-		func(s *Side) *float64 { return &s.P50 }, func(s *Side) *float64 { return &s.P95 }, func(s *Side) *float64 { return &s.P99 },
+		func(s *Side) *float64 { return &s.SignalAge }, func(s *Side) *float64 { return &s.P50 }, func(s *Side) *float64 { return &s.P95 }, func(s *Side) *float64 { return &s.P99 },
 	} {
 		lo, hi, sum := math.Inf(1), math.Inf(-1), 0.0
 		for i := range sides {
@@ -203,12 +220,12 @@ func (r *replay) run(ctx context.Context, seed uint64) (side Side, rows []teleme
 			return side, nil, err
 		}
 	}
-	s, err := sim.New(sim.Config{Scenario: &sc, Tasks: r.tasks, Seed: seed})
+	s, err := sim.New(sim.Config{Scenario: &sc, Tasks: r.tasks, Seed: seed, Beat: &r.beat})
 	if err != nil {
 		return side, nil, err
 	}
 	var rested *sim.Totals
-	before, peak := 0.0, 0
+	before, age, peak := 0.0, 0.0, 0
 	d.Step = func(st *sim.Step) {
 		t := s.Totals()
 		if st.At < r.rest {
@@ -218,6 +235,7 @@ func (r *replay) run(ctx context.Context, seed uint64) (side Side, rows []teleme
 			rested, before = &t, t.WorkerSeconds-float64(t.Workers)*(t.At-r.rest)
 		}
 		peak = max(peak, t.Workers)
+		age += float64(st.Observation.Age)
 		n := st.Observation.Desired
 		if !st.Outcome.Hold {
 			n = st.Outcome.Replicas
@@ -232,5 +250,6 @@ func (r *replay) run(ctx context.Context, seed uint64) (side Side, rows []teleme
 		return side, nil, fmt.Errorf("bench: no decision in %g s after the rest", r.tasks.Horizon-r.rest)
 	}
 	return Side{OnTime: float64(got.OnTime()), MeanWorkers: (got.WorkerSeconds - before) / (got.Horizon - r.rest), PeakWorkers: float64(peak),
-		Actions: float64(got.Actions - rested.Actions), Starts: float64(got.Starts - rested.Starts), P50: got.P50, P95: got.P95, P99: got.P99}, rows, nil
+		Actions: float64(got.Actions - rested.Actions), Starts: float64(got.Starts - rested.Starts), P50: got.P50, P95: got.P95, P99: got.P99,
+		SignalAge: age / float64(len(rows))}, rows, nil
 }
