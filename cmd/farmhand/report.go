@@ -23,7 +23,7 @@ import (
 
 func reportCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "report", Short: "Write what was measured as a document"}
-	cmd.AddCommand(reportPeersCmd())
+	cmd.AddCommand(reportPeersCmd(), reportPaperCmd())
 	return cmd
 }
 

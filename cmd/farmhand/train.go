@@ -40,6 +40,7 @@ result is the same, bit for bit.`,
 	}
 	o.own.add(cmd)
 	flags := cmd.Flags()
+	o.published.add(flags)
 	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
 	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
@@ -61,6 +62,7 @@ result is the same, bit for bit.`,
 }
 
 type trainOptions struct {
+	published                 paperOptions
 	own                       ownTrace
 	scenarios                 []string
 	learner, rule, out        string
@@ -172,6 +174,11 @@ func (o *trainOptions) list() (seeds []uint64, err error) {
 }
 
 func (o *trainOptions) run(cmd *cobra.Command) error {
+	if published, err := o.published.chosen(); err != nil {
+		return err
+	} else if published {
+		return o.runPaper(cmd)
+	}
 	c, err := o.config(cmd)
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func clockBins() map[string][]float64 {
 
 // SetSteps changes how long is learned, and what depends on it.
 func (s *Settings) SetSteps(n int) {
-	s.Round = max(1, int(float64(s.Round)*float64(n)/float64(s.Steps)))
+	s.Round = max(1, s.Round*max(0, n)/s.Steps)
 	s.Steps = n
 	if s.DQN != nil && s.DQN.AnnealSteps > 0 {
 		s.DQN.AnnealSteps = n
