@@ -68,6 +68,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	}
 	store := redisledger.New(rdb, redisledger.Options{Limits: ledger.Limits{KeptBytes: kept}})
 	past := redispast.New(rdb, log)
+	policies := redisregistry.New(rdb, redisregistry.Limits{})
 	var c *controller.Controller // made with what asks it
 	told := metrics.New(func() controller.Status { return c.Status() }, time.Now)
 	c, err = controller.New(controller.Config{
@@ -77,6 +78,8 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Keeper:    rediskeeper.New(rdb, nil),
 		Receipts:  past,
 		Allocator: controller.Capacity(capacity),
+		Registry:  policies,
+		Referee:   referee{},
 		Looked:    told.Looked,
 		Log:       log,
 	})
@@ -92,10 +95,10 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		return nil, err
 	}
 	protect := func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }
-	policies := protect(policyapi.New(policyapi.Config{Registry: redisregistry.New(rdb, redisregistry.Limits{}), Known: c.Known, Log: log}))
+	promotions := protect(policyapi.New(policyapi.Config{Registry: policies, Known: c.Known, Log: log}))
 	api := http.NewServeMux()
-	api.Handle(policyapi.Path, policies)
-	api.Handle(policyapi.Path+"/", policies)
+	api.Handle(policyapi.Path, promotions)
+	api.Handle(policyapi.Path+"/", promotions)
 	api.Handle("/", c.Guard(protect))
 	c.Start()
 	return &fn.Service{
