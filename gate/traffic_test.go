@@ -106,7 +106,9 @@ func TestPoisonIsLeftOut(t *testing.T) {
 func TestTrafficCanReject(t *testing.T) {
 	cfg := config(t, asPeak, twenty)
 	s := *burst(t)
-	s.Farm.Target = 0.999
+	s.Farm.Target = 0.99
+	cfg.Limits = DefaultLimits()
+	cfg.Limits.TrafficLate = 0
 	cfg.Traffic = traffic(t, rows(t, &s, 4*1800+60, "static:n=30"), s.Farm)
 	v := verdict(t, ran(t, cfg))
 	if v.Outcome != registry.Rejected || v.Checks[0].Outcome != registry.Promoted || v.Checks[2].Work != trafficOfFarm {
