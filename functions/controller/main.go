@@ -94,6 +94,10 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	unwatch, err := watchTrainings(rdb, url, token, log)
+	if err != nil {
+		return nil, err
+	}
 	protect := func(next http.Handler) http.Handler { return fn.RequireToken(token, next) }
 	promotions := protect(policyapi.New(policyapi.Config{Registry: policies, Known: c.Known, Log: log}))
 	api := http.NewServeMux()
@@ -106,6 +110,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Ready:   func() bool { return !c.Status().Updated.IsZero() },
 		Stop: func(ctx context.Context) error {
 			c.Stop()
+			unwatch()
 			err := errors.Join(past.Close(ctx), scraped.Stop(ctx))
 			client.CloseIdle()
 			store.Close()
