@@ -27,15 +27,24 @@ const (
 	gapIntervals = 3                // between two rows, at most
 )
 
-// Traffic cuts the last stretches out of a farm's telemetry that can be played again,
-// each half an hour or less; nil where there are too few. Rows stand in the order in
+// Traffic is the last of a farm's Stretches, for a Gate; nil where there are too few.
+func Traffic(rows []telemetry.Row, periods []telemetry.Period, farm workload.Farm) (list []*evaluate.Past, notes []string) {
+	list, notes = Stretches(rows, periods, farm, stretches)
+	if len(list) < enough {
+		return nil, append(notes, fmt.Sprintf("traffic: %d stretches can be played again, want %d: the verdict rests on unseen seeds alone", len(list), enough))
+	}
+	return list, notes
+}
+
+// Stretches cuts out of a farm's telemetry what can be played again: the last most
+// stretches, the oldest first, each half an hour or less. Rows stand in the order in
 // which they were kept, which a clock that was set may not be that of their times. The
 // farm's interval, target and bounds are not in the rows: they are those of farm.
 //
 // Telemetry is not trusted. Rows that cannot be are left out; a stretch ends where the
 // clock jumps or rows are missing; and one whose tasks do not add up, arrivals against
 // results and what waits, is not used. The notes say what was left out.
-func Traffic(rows []telemetry.Row, periods []telemetry.Period, farm workload.Farm) (list []*evaluate.Past, notes []string) {
+func Stretches(rows []telemetry.Row, periods []telemetry.Period, farm workload.Farm, most int) (list []*evaluate.Past, notes []string) {
 	good := slices.DeleteFunc(slices.Clone(rows), func(r telemetry.Row) bool { return !plausible(&r) })
 	if n := len(rows) - len(good); n > 0 {
 		notes = append(notes, fmt.Sprintf("traffic: %d of %d rows of telemetry cannot be, and are left out", n, len(rows)))
@@ -43,7 +52,7 @@ func Traffic(rows []telemetry.Row, periods []telemetry.Period, farm workload.Far
 	refused := map[string]int{}
 	parts := cut(good, farm.Interval)
 	for _, part := range slices.Backward(parts) {
-		if len(list) == stretches {
+		if len(list) == most {
 			break
 		}
 		past, why := pastOf(part, periods, farm)
@@ -55,9 +64,6 @@ func Traffic(rows []telemetry.Row, periods []telemetry.Period, farm workload.Far
 	}
 	for _, why := range slices.Sorted(maps.Keys(refused)) {
 		notes = append(notes, fmt.Sprintf("traffic: %d stretches are left out: %s", refused[why], why))
-	}
-	if len(list) < enough {
-		return nil, append(notes, fmt.Sprintf("traffic: %d stretches can be played again, want %d: the verdict rests on unseen seeds alone", len(list), enough))
 	}
 	slices.Reverse(list)
 	return list, notes
