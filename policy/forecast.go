@@ -81,11 +81,11 @@ func (s seer) Decide(o *Observation, m Memory) Decision {
 	if o.Stale() {
 		return Hold(o, stale)
 	}
-	lambda := rate(o, patience(o))
+	lambda := rate(o)
 	if !lambda.Known() && inFarm(o) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
-	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
+	at, soon := seconds(o.At), leadTime(o)
 	c := s.calendar(o)
 	s.learn(o, m, c, at, lambda)
 	ahead := s.ahead(m, c, at, soon)
@@ -140,7 +140,7 @@ func (s seer) learn(o *Observation, m Memory, c calendar, at float64, lambda May
 		m["bin"] = bin
 	}
 	arrivals := o.Last.Arrivals
-	if patience(o) >= drainTime { // a job is no stream, see rate
+	if patient(o) { // a job is no stream, see rate
 		arrivals = lambda.Or(0) * o.Last.Covered
 	}
 	m["arrivals"] = clip(m["arrivals"]+arrivals, 0, 1e15)

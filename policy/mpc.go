@@ -60,7 +60,7 @@ func (s planner) Decide(o *Observation, m Memory) Decision {
 	if o.Stale() {
 		return Hold(o, stale)
 	}
-	lambda := rate(o, patience(o))
+	lambda := rate(o)
 	service := clip(float64(o.Service), 0, 1e6)
 	switch {
 	case !lambda.Known() && inFarm(o) == 0:

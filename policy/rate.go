@@ -20,18 +20,18 @@ import "math"
 //
 // A long window without any arrival is quiet whatever the level says.
 //
-// A farm with a minute's patience or more, in seconds, is estimated otherwise: there
-// a job of a thousand tasks is work to be drained, not a stream of five hundred a
-// second. What arrived in the long window and is not waiting any more counts, over
-// at least the patience, and no more than the short window saw. A stream shows in
-// both; where it grows the queue tells, and there is time.
-func rate(o *Observation, patience float64) Maybe {
+// A farm with time to wait for that long is estimated otherwise: there a job of a
+// thousand tasks is work to be drained, not a stream of five hundred a second. Of a
+// stream tasks arrive and are handed to workers all the time, so the rate is the least
+// of the short window's arrivals, the long one's, and what it handed out, over a minute
+// at least. Where a stream grows the queue tells, and there is time.
+func rate(o *Observation) Maybe {
 	long, short := o.Long.Rate(), o.Short.Rate()
 	switch {
 	case long == 0:
 		return 0
-	case patience >= drainTime && long.Known() && short.Known():
-		taken := (o.Long.Arrivals - tasks(o.Waiting)) / max(o.Long.Covered, patience)
+	case patient(o) && long.Known() && short.Known():
+		taken := min(o.Long.Arrivals, o.Long.Starts) / max(o.Long.Covered, drainTime)
 		return Maybe(clip(min(taken, float64(short)), 0, fastest))
 	}
 	estimate := short
@@ -53,6 +53,12 @@ func rate(o *Observation, patience float64) Maybe {
 		estimate = max(estimate, Maybe((n-2*math.Sqrt(n))/o.Last.Covered))
 	}
 	return Maybe(clip(float64(estimate), 0, fastest))
+}
+
+// patient reports whether tasks may wait until a stream is told from a job, and then for
+// the replicas that it needs: a short window, and a lead time.
+func patient(o *Observation) bool {
+	return !(o.Deadline > 0) || o.Deadline >= o.Short.Length+leadTime(o)
 }
 
 // fastest is a rate beyond that of any farm; it only keeps nonsense finite.

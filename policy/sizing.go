@@ -20,6 +20,11 @@ type sizer struct{ headroom, beta, drain float64 }
 
 func newSizer(p Params) sizer { return sizer{p.Get("headroom"), p.Get("beta"), p.Get("drain")} }
 
+// wider is a sizer for so many times the load and the backlog.
+func (s sizer) wider(times float64) sizer {
+	return sizer{s.headroom * times, s.beta, s.drain * times}
+}
+
 // drainTime is within how many seconds a farm without deadline drains a backlog.
 const drainTime = 60
 
@@ -35,6 +40,10 @@ func patience(o *Observation) float64 {
 func lag(o *Observation) float64 {
 	return clip(o.StartupLag.Or(clip(o.Interval, 0, 1e9)), 0, 1e9)
 }
+
+// leadTime is the seconds until what is wished for now works and can be seen to: the
+// start-up lag and an interval.
+func leadTime(o *Observation) float64 { return lag(o) + clip(o.Interval, 0, 1e9) }
 
 // size is how large a farm should be, and why.
 type size struct {
@@ -76,12 +85,17 @@ func (s sizer) size(o *Observation, lambda Maybe) size {
 		return z
 	}
 	running := tasks(o.Running)
-	z.load = s.headroom * float64(lambda) * service
+	there := inFarm(o) + math.Floor(float64(lambda)*leadTime(o))
+	z.load = min(s.headroom*float64(lambda)*service, there)
 	if service > o.Short.Length && running > z.load {
 		z.load, z.running = running, true
 	}
 	z.steady, z.goal = s.steady(o, z.load, service)
+	if z.goal.share == 0 {
+		z.steady = min(z.steady, there)
+	}
 	z.drain, z.left = s.backlog(o, z.load, service)
+	z.drain = min(z.drain, there)
 	z.level, z.replicas = whole(o, z.steady), whole(o, max(z.steady, z.drain))
 	return z
 }
@@ -150,13 +164,17 @@ func variation(o *Observation) float64 {
 }
 
 // backlog is the slots that drain what is queued when new replicas are ready, and
-// in what time; no more than the load where nothing is queued then.
+// in what time; no more than the load where nothing is queued then. Fewer than there
+// are must do with all that waits now.
 func (s sizer) backlog(o *Observation, load, service float64) (slots, left float64) {
 	interval, lag := clip(o.Interval, 0, 1e9), lag(o)
-	left = max(o.NextDue.Or(patience(o))-lag, lag+interval, 1e-3)
+	waiting := tasks(o.Waiting) * service
+	left = max(o.NextDue.Or(patience(o))-lag, leadTime(o), service, 1e-3)
 	able := o.ready() + max(0, float64(o.Starting))/2*o.slots()
-	work := max(0, tasks(o.Waiting)*service+(load-able)*lag)
-	return load + s.drain*work/left, left
+	slots = load + s.drain*max(0, waiting+(load-able)*lag)/left
+	rest := o.NextDue.Or(patience(o) - o.OldestWait.Or(0))
+	keep := load + s.drain*waiting/max(rest, interval, 1e-3)
+	return max(slots, min(keep, float64(asked(o))*o.slots())), left
 }
 
 // blind sizes a farm of which the service time or the arrival rate is unknown by

@@ -52,8 +52,19 @@ func TestStaffing(t *testing.T) {
 		{"idle, may be none", "staffing", farm(steady(0), replicas(5), set(func(o *Observation) { o.Min = 0 })), 0, "idle: the least is 0"},
 		{"idle with a floor", "staffing:floor=3", farm(steady(0), replicas(5)), 3, "bounded to 3"},
 		{"no arrivals, one runs", "staffing", farm(steady(0), set(func(o *Observation) { o.Min, o.Running = 0, 1 })), 1, "load 0"},
-		// 20 tasks of ten minutes, no arrival in sight: 20 + 0.5·√20 = 22.2.
-		{"long tasks", "staffing", farm(steady(0), replicas(20), patient, set(func(o *Observation) { o.Service, o.Running = 600, 20 })), 23, "load 20 of running tasks"},
+		// 20 tasks of ten minutes; one comes each ten seconds, so none until a replica works: 20 + 0.5·√20 = 22.2 is
+		// more than there are tasks for.
+		{"long tasks", "staffing", farm(steady(0), replicas(20), patient, set(func(o *Observation) { o.Service, o.Running = 600, 20 })), 20, "load 20 of running tasks"},
+		{"long tasks, some wait", "staffing", farm(steady(0.1), replicas(20), patient, queue(5), set(func(o *Observation) { o.Service = 600 })), 25, "load 25 of 0.1/s"},
+		// Starts of 100 s, looks each 30 s, tasks of ten minutes: no backlog is gone before.
+		{"as many as tasks", "staffing", farm(steady(0), replicas(0), patient, queue(100), set(func(o *Observation) { o.Service, o.StartupLag, o.Interval = 600, 100, 30 })), 100, "in 600 s"},
+		// Two slots; a job of 100 tasks of 0.5 s is due in 20 s: (50 − 2·2)/(20 − 2) = 2.6 slots.
+		{"a job that has time", "staffing", farm(steady(0), replicas(1), set(func(o *Observation) {
+			o.Deadline, o.NextDue, o.Slots, o.Service, o.StartupLag, o.Waiting, o.Running = 20, 20, 2, 0.5, 2, 100, 2
+			o.Last.Arrivals, o.Short.Arrivals, o.Long.Arrivals = 100, 100, 100
+		})), 2, "2 to catch up with 100 waiting in 18 s"},
+		// 900 tasks of 1 s wait, 30 s old: 30 replicas are done in time, and fewer are not.
+		{"half of a job", "staffing", farm(steady(0), replicas(30), patient, queue(900), set(func(o *Observation) { o.Service, o.StartupLag, o.OldestWait = 1, 25, 30 })), 30, ""},
 
 		// Service unknown: 2 busy, 10 wait: twice the slots there are.
 		{"no service, a queue", "staffing", farm(steady(5), blind, queue(10)), 4, "service time unknown: 2 tasks run, 10 wait"},
@@ -149,11 +160,32 @@ func TestStaffingTuned(t *testing.T) {
 		{30, 11, steady(20), 2, ""},
 		{32, 2, steady(200), 11, ""},
 	})
-	session(t, "band", "staffing:band=0.2,drain=0", []look{
-		{0, 10, steady(200), 10, "close enough"}, {2, 9, steady(200), 11, ""}, // 1/10 and 2/9
+	// Up at once; down where a fifth more load would not need as many. 11 are for 185 to 207/s.
+	session(t, "band", "staffing:band=0.2,down=0,drain=0", []look{
+		{0, 10, steady(200), 11, ""}, {10, 11, steady(180), 11, "; 11 is near enough"}, {20, 11, steady(170), 11, "; 11 is near enough"}, {30, 11, steady(150), 8, ""},
 	})
+	session(t, "no band", "staffing:band=0,down=0,drain=0", []look{{0, 11, steady(180), 10, ""}})
 	burst := all(steady(20), rise(200), queue(300))
 	session(t, "boost", "staffing:boost=0.5", []look{{0, 2, burst, 24, "16 to catch up with 300 waiting in 2.75 s; a burst: 24"}})
 	session(t, "boost, too late", "staffing:boost=0.5,hold=1", []look{{0, 2, burst, 16, ""}})
 	session(t, "boost, no burst", "staffing:boost=0.5", []look{{0, 2, steady(100), 6, ""}})
+}
+
+// Replicas that never become ready are no reason to ask for ever more of them, as a
+// backlog grows.
+func TestStaffingInVain(t *testing.T) {
+	growing := func(waiting float64, ready, starting int) func(*Observation) {
+		return all(queue(waiting), func(o *Observation) {
+			o.Deadline, o.NextDue, o.Service, o.Ready, o.Starting = 0, Unknown, 1, ready, starting
+		})
+	}
+	// 20/s of 1 s are 22 Erlangs, and 1100 + (22 − 2 − 26/2)·0.75 slot-seconds in 59.25 s 18.7 more.
+	session(t, "none comes", "staffing", []look{
+		{0, 28, growing(100, 2, 26), 25, ""}, {58, 28, growing(1100, 2, 26), 41, ""}, {60, 41, growing(1100, 2, 39), 41, ""},
+		{62, 41, growing(2000, 2, 39), 41, "; no more, as none has become ready"},
+		{64, 41, growing(2000, 20, 21), 56, ""}, // some come: there is hope
+	})
+	session(t, "most are there", "staffing", []look{
+		{0, 28, growing(100, 27, 1), 25, ""}, {62, 28, growing(2000, 27, 1), 54, ""},
+	})
 }

@@ -60,7 +60,7 @@ func (c clock) Decide(o *Observation, m Memory) Decision {
 	if o.Stale() {
 		return Hold(o, stale)
 	}
-	lambda := rate(o, patience(o))
+	lambda := rate(o)
 	if !lambda.Known() && inFarm(o) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
@@ -73,7 +73,7 @@ func (c clock) Decide(o *Observation, m Memory) Decision {
 			ready = max(ready, min(before, float64(asked(o))))
 		}
 	}
-	at, soon := seconds(o.At), lag(o)+clip(o.Interval, 0, 1e9)
+	at, soon := seconds(o.At), leadTime(o)
 	drain := 0
 	if z.drain > z.steady {
 		drain = count(z.replicas)

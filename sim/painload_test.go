@@ -63,7 +63,7 @@ func TestP07PeaksWithinTheHold(t *testing.T) {
 func TestP10CountStaysWhileReplicasStart(t *testing.T) {
 	const need = 200
 	sc := cloud(20)
-	sc.Farm.Max, sc.Farm.Deadline = 1000, 5
+	sc.Farm.Max = 1000
 	sc.Platform.Startup = uniform{1, 120} // fewer than two a second
 	tasks := join(even(10, 0, 130, constant(1), 130), even(need, 130, 500, constant(1), 500))
 	lapses := func(l policy.Policy) (n int, reached bool) {
@@ -101,14 +101,16 @@ func TestP11P13StartingReplicasCount(t *testing.T) {
 	each := naive(func(o *policy.Observation) int { // each look orders what waits
 		return o.Desired + int(o.Waiting)
 	})
-	// 1000 tasks of 1 s, and starts of 25 s: 29 workers are done after a minute.
+	// 1000 tasks of 1 s, and starts of 25 s: 29 workers are done after a minute. How long a
+	// start takes is known from one before.
 	sc := cloud(1)
 	sc.Farm.Max, sc.Farm.Prior = 40, 1
 	sc.Platform.Startup = constant(25)
-	batch := more(even(1, 0, 1, constant(1), 400), 1000, 150, 1)
-	run := follow(t, sc, batch, law(t, "dask-adaptive:duration=35"), guard.Settings{}, nil)
-	if want := 1000 / 35.0; math.Abs(float64(run.Starts+1)-want) > 0.2*want || run.MaxSojourn > 1.2*60 || changes(run.between(150, 190)) > 1 {
-		t.Errorf("P11: %d started, the last task took %.0f s, %d changes; want %.0f", run.Starts, run.MaxSojourn, changes(run.between(150, 190)), want)
+	batch := more(more(&workload.Tasks{Horizon: 400}, 160, 5, 1), 1000, 150, 1)
+	run := follow(t, sc, batch, law(t, "staffing"), guard.Settings{}, nil)
+	want, most, calls := 1000/35.0, slices.Max(run.counts), changes(run.between(150, 200))
+	if math.Abs(float64(most)-want) > 0.2*want || run.MaxSojourn > 1.2*60 || calls > 1 {
+		t.Errorf("P11: %d ordered in %d calls, the last task took %.0f s; want %.0f", most, calls, run.MaxSojourn, want)
 	}
 	sc.Farm.Max = 1000
 	if run := follow(t, sc, batch, each, unguarded, nil); run.Starts < 100 {
@@ -120,7 +122,7 @@ func TestP11P13StartingReplicasCount(t *testing.T) {
 	sc.Farm.Interval, sc.Farm.Min, sc.Farm.Max, sc.Farm.Prior = 30, 0, 1000, 600
 	sc.Platform.Startup = constant(100)
 	batch = more(&workload.Tasks{Horizon: 500}, 100, 10, 600)
-	for _, spec := range []string{"keda:target=1", "dask-adaptive:duration=600"} {
+	for _, spec := range []string{"staffing", "keda:target=1", "dask-adaptive:duration=600"} {
 		if run := follow(t, sc, batch, law(t, spec), guard.Settings{}, nil); run.Starts != 100 {
 			t.Errorf("P13: %s ordered %d for 100 tasks", spec, run.Starts)
 		}
@@ -182,7 +184,7 @@ func TestP23RunningTasksAreSubtractedOnce(t *testing.T) {
 	sc := cloud(5)
 	sc.Farm.Prior, sc.Farm.Min = 600, 5
 	tasks := more(&workload.Tasks{Horizon: 300}, 10, 130, 600) // 5 run, 5 wait
-	for _, spec := range []string{"keda:target=1", "dask-adaptive:duration=600"} {
+	for _, spec := range []string{"staffing", "keda:target=1", "dask-adaptive:duration=600"} {
 		if run := follow(t, sc, tasks, law(t, spec), guard.Settings{}, nil); run.Starts != 5 {
 			t.Errorf("%s: %d more", spec, run.Starts)
 		}
@@ -223,12 +225,13 @@ func TestP24OneTaskMoreThanFits(t *testing.T) {
 func TestP26SlotsAreCapacity(t *testing.T) {
 	sc := cloud(1)
 	sc.Farm.Slots, sc.Farm.Prior = 2, 0.5
-	run := follow(t, sc, more(&workload.Tasks{Horizon: 300}, 100, 130, 0.5), law(t, "dask-adaptive:duration=20"), guard.Settings{}, nil)
+	sc.Farm.Deadline = 20
+	run := follow(t, sc, more(&workload.Tasks{Horizon: 300}, 100, 130, 0.5), law(t, "staffing"), guard.Settings{}, nil)
 	if n := slices.Max(run.counts); n < 1 || n > 3 || run.MaxSojourn > 24 {
 		t.Errorf("%d workers, the last task after %.1f s", n, run.MaxSojourn)
 	}
 	sc.Farm.Slots = 1
-	if one := follow(t, sc, more(&workload.Tasks{Horizon: 300}, 100, 130, 0.5), law(t, "dask-adaptive:duration=20"), guard.Settings{}, nil); slices.Max(one.counts) <= slices.Max(run.counts) {
+	if one := follow(t, sc, more(&workload.Tasks{Horizon: 300}, 100, 130, 0.5), law(t, "staffing"), guard.Settings{}, nil); slices.Max(one.counts) <= slices.Max(run.counts) {
 		t.Errorf("with one slot %d workers, with two %d", slices.Max(one.counts), slices.Max(run.counts))
 	}
 }
@@ -286,7 +289,7 @@ func TestP40FailedStartsAreNoDemand(t *testing.T) {
 	tasks := join(even(40, 0, 130, constant(0.1), 130), even(100, 130, 730, constant(0.1), 730)) // 10 Erlangs: 13 are wanted
 	starts := func(l policy.Policy, g guard.Settings) int { return follow(t, sc, tasks, l, g, nil).Starts }
 	for _, spec := range []string{"staffing", "hpa", "target-tracking"} {
-		if n := starts(law(t, spec), guard.Settings{}); n > 3*13 {
+		if n := starts(law(t, spec), guard.Settings{}); n > 13 {
 			t.Errorf("%s: %d starts in ten minutes", spec, n)
 		}
 	}
