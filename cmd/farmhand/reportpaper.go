@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ folder already are not learned again, so that what was broken off goes on.`,
 	f := cmd.Flags()
 	f.StringVar(&o.policies, "policies", o.policies, "folder of policy files")
 	f.StringVarP(&o.out, "out", "o", o.out, "the document; empty: only learn")
-	f.StringVar(&o.only, "only", "", "learn only policies whose file's name has this in it")
+	f.StringVar(&o.only, "only", "", "learn only policies whose file's name is like this, as in dqn-*-1.json")
 	f.IntVar(&o.seeds, "seeds", o.seeds, "of training")
 	f.IntVar(&o.episodes, "episodes", o.episodes, "unseen, that each policy is measured on")
 	return cmd
@@ -94,7 +93,11 @@ func (o *reportPaperOptions) learn(cmd *cobra.Command) error {
 	for seed := 1; seed <= o.seeds; seed++ {
 		for _, row := range paper.Plan() {
 			name := o.file(row, seed)
-			if _, err := os.Stat(name); err == nil || !strings.Contains(name, o.only) {
+			wanted, err := filepath.Match(o.only, filepath.Base(name))
+			if err != nil {
+				return usage("--only %q: %v", o.only, err)
+			}
+			if _, err := os.Stat(name); err == nil || !wanted && o.only != "" {
 				continue
 			}
 			c, err := row.Config(uint64(seed))

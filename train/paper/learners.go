@@ -37,8 +37,8 @@ func published(steps int) Settings {
 
 // ours is a training under a target, with the reward of Farm.
 func ours(target float64, steps int) Settings {
-	return Settings{Reward: farmenv.Weighed, Steps: steps, Envs: 8, Target: target, Actions: 12, Margin: 0.05,
-		Round: steps / 40, Looks: 200, Final: 1000, Late: 0.9, Dual: 0.15, Churn: 0.05}
+	return Settings{Reward: farmenv.Weighed, Steps: steps, Envs: 8, Target: target, Actions: 12, Margin: 0.08,
+		Round: steps / 40, Looks: 100, Final: 1500, Late: 0.9, Dual: 0.15, Churn: 0.05}
 }
 
 // Presets are the trainings there are, by name.
@@ -56,23 +56,23 @@ var presets = map[string]func() Settings{
 		return s
 	},
 	"sarsa": func() Settings {
-		s := ours(0.99, 600_000)
+		s := ours(0.99, 300_000)
 		s.SARSA = &rl.SARSAConfig{
 			Bins:  clockBins(),
-			Alpha: 0.2, AlphaEnd: 0.01, AlphaDecay: 0.9997, Gamma: 1, Lambda: 0.8,
-			EpsilonStart: 0.3, EpsilonEnd: 0.01, EpsilonDecay: 0.9997, TraceMin: 1e-5, LogEpisodes: 100,
+			Alpha: 0.2, AlphaEnd: 0.01, AlphaDecay: 0.9995, Gamma: 1, Lambda: 0.8,
+			EpsilonStart: 0.3, EpsilonEnd: 0.01, EpsilonDecay: 0.9995, TraceMin: 1e-5, LogEpisodes: 100,
 		}
 		return s
 	},
 	"dqn": func() Settings {
-		s, c := ours(0.99, 160_000), rl.DefaultDQN()
+		s, c := ours(0.99, 240_000), rl.DefaultDQN()
 		c.Gamma, c.RewardScale, c.Dueling, c.NStep, c.EpsilonSteps, c.EpsilonEnd = 0.99, 0.2, true, 5, 40_000, 0.02
 		c.AnnealSteps = s.Steps
 		s.DQN = &c
 		return s
 	},
 	"ppo": func() Settings {
-		s, c := ours(0.99, 300_000), rl.PPO()
+		s, c := ours(0.99, 200_000), rl.PPO()
 		c.Gamma, c.Lambda, c.RewardScale, c.LearningRate, c.EntropyCoef = 0.995, 0.95, 0.2, 1e-3, 0.005
 		c.Rollout, c.Batch, c.Epochs = 256, 256, 6
 		c.AnnealSteps = s.Steps * 11 / 10

@@ -212,7 +212,7 @@ func compare(a, b Score, onTime, actions float64) int {
 }
 
 // calms are tried: a policy whose values are nearly equal goes to and fro.
-var calms = []float64{0, 0.02, 0.1, 0.3, 1}
+var calms = []float64{0, 0.05, 0.3}
 
 // choose among the best policies, each as it is and with some inclination to hold.
 func (t *trainer) choose(ctx context.Context) (*Policy, error) {
