@@ -202,23 +202,28 @@ func frameBytes(spec *env.Spec) int { return 4*spec.Observation.Len() + 18 }
 
 // write makes a policy file of what was learned.
 func (t *Trainer) write() ([]byte, error) {
-	n := t.learner.Network()
 	box := t.envs.Spec().Observation
 	f := &learned.File{
 		Meta: learned.Meta{Rule: t.cfg.Rule, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
 			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Hidden: t.cfg.Hide, Settings: json.RawMessage(t.config)},
-		Net: learned.Net{Shift: n.Normalise.Shift, Scale: slices.Clone(n.Normalise.Scale), Limit: n.Normalise.Limit, Activation: learned.Activation(n.Activation)},
+		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,
 	}
 	for _, name := range t.cfg.Hide { // a live farm shows them
 		f.Net.Scale[slices.Index(box.Names, name)] = 0
 	}
-	for _, l := range n.Layers {
-		f.Net.Layers = append(f.Net.Layers, learned.Layer{In: l.In, Out: l.Out, Weight: l.Weight, Bias: l.Bias})
-	}
 	var b bytes.Buffer
 	err := f.Write(&b)
 	return b.Bytes(), err
+}
+
+// Net is a learner's network as a policy file has it. They share their numbers.
+func Net(n rl.Network) learned.Net {
+	net := learned.Net{Shift: n.Normalise.Shift, Scale: n.Normalise.Scale, Limit: n.Normalise.Limit, Activation: learned.Activation(n.Activation)}
+	for _, l := range n.Layers {
+		net.Layers = append(net.Layers, learned.Layer{In: l.In, Out: l.Out, Weight: l.Weight, Bias: l.Bias})
+	}
+	return net
 }
 
 // learner is an rl.Learner whose policy is a network.

@@ -15,7 +15,7 @@ import (
 
 func benchCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure the product on this machine"}
-	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd(), benchControllerCmd(), benchScaleCmd(), benchLiveCmd(), benchSimCmd(), benchWorkerCmd())
+	cmd.AddCommand(benchQueueCmd(), benchDispatchCmd(), benchFootprintCmd(), benchControllerCmd(), benchScaleCmd(), benchLiveCmd(), benchSimCmd(), benchRLCmd(), benchWorkerCmd())
 	return cmd
 }
 
