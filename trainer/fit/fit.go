@@ -1,0 +1,134 @@
+// Package fit makes a simulated farm of a real one's telemetry, and says how far the
+// two differ.
+//
+// Of the arrivals it keeps the pattern and not the order: blocks of some minutes of
+// what was measured are put one after the other at random. Services have the measured
+// histogram, start-ups the measured mean.
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"farmhand/evaluate"
+	"farmhand/gate"
+	"farmhand/sim/workload"
+	"farmhand/skeleton"
+	"farmhand/telemetry"
+	"farmhand/trainer"
+)
+
+// Known is what is known of a farm: its telemetry, and its settings.
+type Known struct {
+	Rows    []telemetry.Row // as they were kept
+	Periods []telemetry.Period
+	Farm    workload.Farm
+}
+
+// Model is a simulated farm.
+type Model struct {
+	Scenario *workload.Scenario
+	// Traffic is what the farm served last, for the gate. Nil: not enough is known.
+	Traffic []*evaluate.Past
+	// Fit says how much it is like the real one. Rule is not set.
+	Fit trainer.Calibration
+}
+
+// ErrLittle says that too little is known of a farm.
+var ErrLittle = errors.New("fit: too little telemetry")
+
+// Bounds of a Model.
+const (
+	leastSeconds = 1200      // of telemetry
+	everything   = 1000      // stretches
+	horizon      = 3600      // s of the scenario
+	shortest     = 600       // s of it, where an hour has too many tasks
+	mostTasks    = 2_000_000 // of it
+	noDeadline   = 60        // s, for a farm without one
+	mostTarget   = 0.999     // what asks for all is out of reach of statistics
+	replicas     = 20        // of a farm without a maximum
+)
+
+// Of makes the Model of a farm. The last stretches of telemetry are kept apart for the
+// gate where there are enough others to learn from. The error wraps ErrLittle where
+// there are not even enough to learn from at all.
+func Of(ctx context.Context, name string, k Known) (*Model, error) {
+	all, notes := gate.Stretches(k.Rows, k.Periods, k.Farm, everything)
+	traffic, more := gate.Traffic(k.Rows, k.Periods, k.Farm)
+	for _, n := range more {
+		if !slices.Contains(notes, n) {
+			notes = append(notes, n)
+		}
+	}
+	learn := all
+	switch apart := all[:len(all)-min(len(all), len(traffic))]; {
+	case seconds(apart) >= leastSeconds:
+		learn = apart
+	case len(traffic) > 0:
+		notes = append(notes, "traffic: there is too little telemetry to learn from other traffic than the gate's")
+	}
+	if s := seconds(learn); s < leastSeconds {
+		return nil, fmt.Errorf("%w of %s: %.0f s can be used, want %d%s", ErrLittle, name, s, leastSeconds, listed(notes))
+	}
+	m := &Model{Traffic: traffic, Scenario: scenario(name, learn)}
+	m.Fit = trainer.Calibration{Scenario: m.Scenario.Name, Telemetry: true, Seconds: seconds(learn), Tasks: tasks(learn), Notes: notes}
+	var err error
+	m.Fit.Distances, err = distances(ctx, m.Scenario, learn, all, k)
+	return m, err
+}
+
+func listed(notes []string) (s string) {
+	for _, n := range notes {
+		s += "; " + n
+	}
+	return s
+}
+
+func seconds(list []*evaluate.Past) (sum float64) {
+	for _, p := range list {
+		sum += p.Seconds()
+	}
+	return sum
+}
+
+func tasks(list []*evaluate.Past) (sum float64) {
+	for _, p := range list {
+		for _, b := range p.Bins {
+			sum += b.Arrivals
+		}
+	}
+	return sum
+}
+
+// scenario is what a farm may meet that has met these stretches.
+func scenario(name string, list []*evaluate.Past) *workload.Scenario {
+	last := list[len(list)-1]
+	s := &workload.Scenario{
+		Name: "farm:" + name, Doc: "made of the telemetry of " + name, Horizon: horizon,
+		Arrivals: newBlocks(list), Service: newMixture(list), Farm: last.Farm, Platform: workload.DefaultPlatform(),
+	}
+	s.Platform.Startup = last.Startup
+	if rate := tasks(list) / seconds(list); rate*horizon > mostTasks {
+		s.Horizon = max(shortest, float64(int(mostTasks/rate)))
+	}
+	s.Farm.Start = max(1, s.Farm.Min)
+	s.Farm.Prior = s.Service.Mean()
+	if s.Farm.Deadline <= 0 {
+		s.Farm.Deadline = noDeadline
+	}
+	return s
+}
+
+// FarmOf are the settings of a farm as a simulated one has them.
+func FarmOf(s skeleton.Settings) workload.Farm {
+	f := workload.Farm{
+		Interval: s.Interval.Seconds(), Deadline: s.EffectiveDeadline().Seconds(), Target: min(s.Target, mostTarget), Timeout: s.Timeout.Seconds(),
+		Prior: s.Service.Seconds(), Slots: max(1, s.Slots), Min: s.Min, Max: s.Max, Start: max(1, s.Min), Attempts: skeleton.DefaultAttempts,
+	}
+	if f.Max == 0 {
+		f.Max = max(replicas, f.Min)
+	}
+	return f
+}
