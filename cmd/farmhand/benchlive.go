@@ -72,6 +72,9 @@ func runBenchLive(cmd *cobra.Command, c *bench.LiveConfig, o *liveOptions) error
 		return usage("--scenario: %v", err)
 	}
 	c.Scenario.Horizon = o.length.Seconds()
+	if _, err := c.Check(); err != nil {
+		return usage("%v", err)
+	}
 	c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	var runs []*bench.LiveRun
 	c.Done = func(r *bench.LiveRun) error {
@@ -116,19 +119,19 @@ func tellLive(out io.Writer, runs []*bench.LiveRun) error {
 	for _, run := range runs {
 		fmt.Fprintf(out, "%s for %s, seed %d\n", run.Scenario, secondsText(run.Length), run.Seed)
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "policy\ton time, live\tsimulated\tdifference\tworkers, live\tsimulated\tdifference\tactions\tsimulated\tp95, live\tsimulated\tsignal age")
+		fmt.Fprintln(w, "policy\ton time, live\tsimulated\tdifference\tworkers, live\tsimulated\tdifference\tactions\tsimulated\tp95, live\tsimulated\tsignal age\tcall, settling")
 		for _, r := range run.Rows {
-			fmt.Fprintf(w, "%s\t%.2f %%\t%.2f (%.2f–%.2f)\t%+.2f points\t%.2f\t%.2f (%.2f–%.2f)\t%+.1f %%\t%.0f\t%.0f\t%s\t%s\t%s\n", r.Policy,
+			fmt.Fprintf(w, "%s\t%.2f %%\t%.2f (%.2f–%.2f)\t%+.2f points\t%.2f\t%.2f (%.2f–%.2f)\t%+.1f %%\t%.0f\t%.0f\t%s\t%s\t%s\t+%.2f, %.2f ms\n", r.Policy,
 				100*r.Live.OnTime, 100*r.Sim.OnTime, 100*r.Lo.OnTime, 100*r.Hi.OnTime, r.OnTimeDifference,
 				r.Live.MeanWorkers, r.Sim.MeanWorkers, r.Lo.MeanWorkers, r.Hi.MeanWorkers, r.WorkersDifference,
-				r.Live.Actions, r.Sim.Actions, secondsText(r.Live.P95), secondsText(r.Sim.P95), secondsText(r.Live.SignalAge))
+				r.Live.Actions, r.Sim.Actions, secondsText(r.Live.P95), secondsText(r.Sim.P95), secondsText(r.Live.SignalAge), 1000*r.Overhead.Call, 1000*r.Overhead.Settle)
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 		m := &run.Measured
-		fmt.Fprintf(out, "measured: %d starts, %s in the median; %d scale calls, %s; a call takes %s beyond the sleep, its result is accepted %s later; handed over in %s\n",
-			m.Starts, secondsText(median(m.Startup)), m.Calls, secondsText(median(m.Call)), secondsText(m.Overhead), secondsText(m.Settle), secondsText(m.Handover))
+		fmt.Fprintf(out, "measured: %d starts, %s in the median; %d scale calls, %s; tasks were handed over in %s\n",
+			m.Starts, secondsText(median(m.Startup)), m.Calls, secondsText(median(m.Call)), secondsText(m.Handover))
 		fmt.Fprintf(out, "sender: late by %s in the median, %s at p99, %s at most\n\n", secondsText(m.LatenessP50), secondsText(m.LatenessP99), secondsText(m.LatenessMax))
 	}
 	return nil

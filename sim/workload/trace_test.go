@@ -210,6 +210,14 @@ func TestFind(t *testing.T) {
 	if tasks := s.Draw(1); math.Abs(float64(len(tasks.At))-4000) > 3.5*math.Sqrt(4000) {
 		t.Errorf("%d tasks in 20 s at 200/s", len(tasks.At))
 	}
+	// At another mean, over a part of it.
+	s, err = Find("trace:tiny", Options{Traces: "testdata", Mean: 40, Length: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.Draw(1).At); s.Horizon != 10 || math.Abs(float64(n)-400) > 3.5*math.Sqrt(400) {
+		t.Errorf("%d tasks in %g s at 40/s", n, s.Horizon)
+	}
 	s, err = Find("testdata/tasks.csv", Options{Deadline: 3})
 	if err != nil {
 		t.Fatal(err)

@@ -41,12 +41,13 @@ const postEvery = 20 * time.Millisecond
 
 // LiveRow is one policy, live and simulated. Times are seconds.
 type LiveRow struct {
-	Policy string `json:"policy"`
-	Tasks  int    `json:"tasks"`
-	Live   Side   `json:"live"`
-	Sim    Side   `json:"sim"`     // means over the runs
-	Lo     Side   `json:"sim_min"` // over the runs
-	Hi     Side   `json:"sim_max"`
+	Policy   string   `json:"policy"`
+	Tasks    int      `json:"tasks"`
+	Overhead Overhead `json:"overhead"` // measured
+	Live     Side     `json:"live"`
+	Sim      Side     `json:"sim"`     // means over the runs
+	Lo       Side     `json:"sim_min"` // over the runs
+	Hi       Side     `json:"sim_max"`
 
 	OnTimeDifference  float64 `json:"on_time_difference_points"`   // live − simulated
 	WorkersDifference float64 `json:"mean_workers_difference_pct"` // live − simulated, of simulated
@@ -84,14 +85,9 @@ type LiveRun struct {
 // measured live. Groups of farms follow one another; those that are over are kept
 // where the context ends.
 func Live(ctx context.Context, c LiveConfig) error {
-	cold, err := playable(c.Scenario)
+	cold, err := c.Check()
 	if err != nil {
 		return err
-	}
-	for _, spec := range c.Policies {
-		if _, err := policy.New(spec); err != nil {
-			return fmt.Errorf("policy %s: %w", spec, err)
-		}
 	}
 	for group := range slices.Chunk(c.Policies, max(1, c.Together)) {
 		run, err := c.group(ctx, group, cold)
@@ -103,6 +99,17 @@ func Live(ctx context.Context, c LiveConfig) error {
 		}
 	}
 	return nil
+}
+
+// Check says what of the scenario or a policy cannot be played, before anything is
+// started, and returns the start-up law in the platform's words.
+func (c *LiveConfig) Check() (coldStart string, err error) {
+	for _, spec := range c.Policies {
+		if _, err := policy.New(spec); err != nil {
+			return "", fmt.Errorf("--policy: %w", err)
+		}
+	}
+	return playable(c.Scenario)
 }
 
 // playable says what of a scenario the local platform does not have, and returns
@@ -182,9 +189,7 @@ func (c *LiveConfig) group(ctx context.Context, specs []string, cold string) (ru
 		return nil, err
 	}
 	run = &LiveRun{Scenario: c.Scenario.Name, Length: c.Scenario.Horizon, Rest: c.Rest.Seconds(), Seed: c.Seed}
-	if run.Measured, err = measure(farms, work, began, g.starts.seconds()); err != nil {
-		return nil, err
-	}
+	run.Measured = measure(farms, work, began, g.starts.seconds())
 	for i := range farms {
 		row, err := c.compare(ctx, &farms[i], work, began, &run.Measured)
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	"farmhand/policy/guard"
 	"farmhand/sim"
 	"farmhand/sim/workload"
+	"farmhand/skeleton"
+	"farmhand/skeleton/jobapi"
 	"farmhand/telemetry"
 )
 
@@ -23,8 +25,7 @@ type Measured struct {
 	Call     []float64 `json:"call_s"` // of a scale call and its read-back
 	Calls    int       `json:"calls"`
 	Handover float64   `json:"handover_s"` // from a task's acceptance to its worker, where one is free: the lowest decile of waits
-	Overhead float64   `json:"overhead_s"` // mean of what a call takes, from hand-over to answer, beyond the worker's sleep
-	Settle   float64   `json:"settle_s"`   // mean from the answer to the accepted result; the lease lives until then
+	Again    int       `json:"again"`      // tasks that took more than one attempt, or came to nothing
 	// How late the sender was: from the instant at which a task was to come to its acceptance.
 	LatenessP50 float64 `json:"sender_lateness_p50_s"`
 	LatenessP99 float64 `json:"sender_lateness_p99_s"`
@@ -33,7 +34,7 @@ type Measured struct {
 
 // measure sums up what farms that were played at the same time tell of the
 // platform.
-func measure(farms []played, work []arrival, began time.Time, starts []float64) (m Measured, err error) {
+func measure(farms []played, work []arrival, began time.Time, starts []float64) (m Measured) {
 	var calls, waits, late []float64
 	for i := range farms {
 		for _, r := range farms[i].receipts {
@@ -43,23 +44,22 @@ func measure(farms []played, work []arrival, began time.Time, starts []float64) 
 		}
 		for k := range farms[i].results {
 			r := &farms[i].results[k]
-			if r.Attempt != 1 || r.Status != 200 {
-				return m, fmt.Errorf("bench: %s: task %d: attempt %d, status %d %s: want a farm without failures", farms[i].spec, k, r.Attempt, r.Status, r.Reason)
+			if again(r) {
+				m.Again++
 			}
-			m.Overhead += r.Service - work[k].seconds
-			m.Settle += r.Sojourn - r.Wait - r.Service
 			waits = append(waits, r.Wait)
 			late = append(late, accepted(r).Sub(began.Add(work[k].at)).Seconds())
 		}
 	}
-	m.Overhead /= float64(len(waits))
-	m.Settle /= float64(len(waits))
 	m.Handover = quantile(waits, 0.1)
 	m.Starts, m.Calls = len(starts), len(calls)
 	m.Startup, m.Call = table(starts), table(calls)
 	m.LatenessP50, m.LatenessP99, m.LatenessMax = quantile(late, 0.5), quantile(late, 0.99), slices.Max(late)
-	return m, nil
+	return m
 }
+
+// again reports whether a task was tried more than once, or came to nothing.
+func again(r *jobapi.Result) bool { return r.Attempt != 1 || r.Lost > 0 || r.State != skeleton.Done }
 
 // table is a law's quantiles; none, where there are no samples.
 func table(samples []float64) []float64 {
@@ -89,9 +89,9 @@ func law(values []float64) (workload.Law, error) {
 // lookEvery is how often the controller looks at a farm that is not settled.
 const lookEvery = 1
 
-// platform is the simulator's, as it was measured.
-func (m *Measured) platform() (p workload.Platform, err error) {
-	p = workload.Platform{Seen: workload.Looks{Every: lookEvery}, Overhead: max(0, m.Overhead), Answer: workload.Held{Value: max(0, m.Settle)},
+// platform is the simulator's, as it was measured, for tasks that have an overhead.
+func (m *Measured) platform(o Overhead) (p workload.Platform, err error) {
+	p = workload.Platform{Seen: workload.Looks{Every: lookEvery}, Overhead: max(0, o.Call), Answer: workload.Held{Value: max(0, o.Settle)},
 		Victim: workload.IdleFirst, Balance: workload.LeastBusy}
 	if p.Startup, err = law(m.Startup); err != nil {
 		return p, fmt.Errorf("bench: measured start-ups: %w", err)
@@ -102,10 +102,30 @@ func (m *Measured) platform() (p workload.Platform, err error) {
 	return p, nil
 }
 
+// Overhead is what a farm's tasks took beyond their workers' sleep: means, in
+// seconds.
+type Overhead struct {
+	Call   float64 `json:"call_s"`   // from hand-over to answer
+	Settle float64 `json:"settle_s"` // from the answer to the accepted result; the lease lives until then
+}
+
+// overhead of the tasks that were done at the first attempt.
+func overhead(results []jobapi.Result, work []arrival) (o Overhead) {
+	n := 0.0
+	for i := range results {
+		if r := &results[i]; !again(r) {
+			o.Call += r.Service - work[i].seconds
+			o.Settle += r.Sojourn - r.Wait - r.Service
+			n++
+		}
+	}
+	return Overhead{o.Call / max(1, n), o.Settle / max(1, n)}
+}
+
 // compare says what one policy reached on both sides.
 func (c *LiveConfig) compare(ctx context.Context, p *played, work []arrival, began time.Time, m *Measured) (row LiveRow, err error) {
 	length := seconds(c.Scenario.Horizon)
-	row = LiveRow{Policy: p.spec, Tasks: len(work), Rows: p.rows}
+	row = LiveRow{Policy: p.spec, Tasks: len(work), Overhead: overhead(p.results, work), Rows: p.rows}
 	got, err := paidFor(p.receipts, began, began.Add(length))
 	if err != nil {
 		return row, err
@@ -139,7 +159,7 @@ func (c *LiveConfig) compare(ctx context.Context, p *played, work []arrival, beg
 		}
 	}
 	row.Live.SignalAge /= max(1, n)
-	r := replay{scenario: c.Scenario, spec: p.spec, tasks: tasks, rest: rest, measured: m, beat: beat(row.Live.SignalAge)}
+	r := replay{scenario: c.Scenario, spec: p.spec, tasks: tasks, rest: rest, measured: m, overhead: row.Overhead, beat: beat(row.Live.SignalAge)}
 	err = r.into(ctx, &row, c.Seed, c.Sims)
 	return row, err
 }
@@ -169,6 +189,7 @@ type replay struct {
 	tasks    *workload.Tasks // after a rest without any
 	rest     float64
 	measured *Measured
+	overhead Overhead
 	beat     float64
 }
 
@@ -206,7 +227,7 @@ func (r *replay) into(ctx context.Context, row *LiveRow, seed uint64, runs int) 
 // run simulates once. What came before the end of the rest is not counted.
 func (r *replay) run(ctx context.Context, seed uint64) (side Side, rows []telemetry.Row, err error) {
 	sc := *r.scenario
-	if sc.Platform, err = r.measured.platform(); err != nil {
+	if sc.Platform, err = r.measured.platform(r.overhead); err != nil {
 		return side, nil, err
 	}
 	sc.Farm.Start = sc.Farm.Min
