@@ -71,9 +71,25 @@ func (f *farmClient) change(ctx context.Context, name string, changes map[string
 }
 
 func (f *farmClient) call(ctx context.Context, method string, query url.Values, body []byte, into any) error {
+	return f.fetch(ctx, method, "", query, "application/json", body, decodeInto(into))
+}
+
+// decodeInto reads an answer in JSON.
+func decodeInto(v any) func(io.Reader) error {
+	return func(r io.Reader) error {
+		if err := json.NewDecoder(io.LimitReader(r, farmAnswer)).Decode(v); err != nil {
+			return fmt.Errorf("the controller's answer was cut off or makes no sense: %w", err)
+		}
+		return nil
+	}
+}
+
+// fetch calls a path below the controller's and lets read see the answer to a call
+// that went well.
+func (f *farmClient) fetch(ctx context.Context, method, path string, query url.Values, kind string, body []byte, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, farmCall)
 	defer cancel()
-	u := f.gateway + "/function/controller/"
+	u := f.gateway + "/function/controller/" + path
 	if len(query) > 0 {
 		u += "?" + query.Encode()
 	}
@@ -82,7 +98,7 @@ func (f *farmClient) call(ctx context.Context, method string, query url.Values, 
 		return err
 	}
 	if len(body) > 0 {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", kind)
 	}
 	if f.token != "" {
 		req.Header.Set("Authorization", "Bearer "+f.token)
@@ -99,10 +115,7 @@ func (f *farmClient) call(ctx context.Context, method string, query url.Values, 
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return refusedFarm(resp)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, farmAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("the controller's answer was cut off or makes no sense: %w", err)
-	}
-	return nil
+	return read(resp.Body)
 }
 
 // refusedFarm is the error of an answer that is no success, in the words of the

@@ -22,12 +22,13 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitPartly      = 3
+	exitRefused     = 4
 	exitInterrupted = 130
 )
 
 const exitHelp = `
 Exit codes: 0 all went well, 1 it failed, 2 the command line is wrong,
-3 partly done (dead or cancelled tasks), 130 interrupted.`
+3 partly done (dead or cancelled tasks), 4 refused by a gate, 130 interrupted.`
 
 func main() { os.Exit(run(os.Args[1:])) }
 
@@ -72,7 +73,7 @@ func rootCmd() *cobra.Command {
 		upCmd(), downCmd(), statusCmd(), doctorCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		farmCmd(), topCmd(), newCmd(),
-		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(), trainCmd(),
+		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(), trainCmd(), policyCmd(),
 		benchCmd(),
 	)
 	return root

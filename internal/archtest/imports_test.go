@@ -60,6 +60,11 @@ var rules = []rule{
 		forbidden: []string{"farmhand/sim", "farmhand/policy", "farmhand/skeleton", "farmhand/env/farmenv", "farmhand/evaluate", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/telemetry", "net"}},
 	{room: "rl", why: "a learner has no clock and opens no files",
 		direct: []string{"os", "io/fs", "path/filepath", "time"}},
+	{room: "registry", why: "what a policy's versions are knows neither Redis nor HTTP, and nobody who uses them",
+		forbidden: []string{"github.com/redis/go-redis/v9", "net/http", "farmhand/controller", "farmhand/gate", "farmhand/platform", "farmhand/sim"},
+		exempt:    []string{"farmhand/registry/redisregistry", "farmhand/registry/policyapi", "farmhand/registry/registrytest"}},
+	{room: "gate", why: "a gate judges by numbers: who runs it brings scenarios, telemetry and the registry",
+		forbidden: []string{"github.com/redis/go-redis/v9", "net/http", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/rl", "farmhand/env"}},
 	{room: "internal", why: "internal packages are small ideas, not rooms",
 		forbidden: []string{"farmhand/skeleton", "farmhand/gateway", "farmhand/controller", "farmhand/platform"}},
 }
