@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"farmhand/env"
@@ -154,8 +155,12 @@ func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// explored is the share of random actions in every other episode of ranges.
+const explored = 0.1
+
 // ranges finds out where the features of a policy lie, all but a thousandth at each
-// end, while it scales the farm of each seed.
+// end, while it scales farms: in every other episode as well as it can, else with some
+// random actions, as in training, so that it is known in the troubles it learned to mend.
 func (t *Trainer) ranges(f *learned.File, seeds []uint64) error {
 	var b bytes.Buffer
 	if err := f.Write(&b); err != nil {
@@ -171,12 +176,18 @@ func (t *Trainer) ranges(f *learned.File, seeds []uint64) error {
 	}
 	columns := make([][]float64, len(f.Features))
 	for i := range max(len(seeds), 2*len(t.cfg.Scenarios)) {
-		obs, info := farm.Reset(env.EpisodeSeed(t.cfg.Seed, -1, uint64(i)), nil)
+		seed := env.EpisodeSeed(t.cfg.Seed, -1, uint64(i))
+		rng := rand.New(rand.NewPCG(seed, 0))
+		obs, info := farm.Reset(seed, nil)
 		for over := false; !over; {
 			for i, x := range obs {
 				columns[i] = append(columns[i], x)
 			}
-			obs, _, _, over, info = farm.Step(p.Act(obs, info.Mask))
+			action := p.Act(obs, info.Mask)
+			if a := rng.IntN(len(info.Mask)); i%2 == 1 && info.Mask[a] && rng.Float64() < explored {
+				action = a
+			}
+			obs, _, _, over, info = farm.Step(action)
 		}
 	}
 	f.Low, f.High = make([]float64, len(columns)), make([]float64, len(columns))
