@@ -108,6 +108,7 @@ func writeFarm(out io.Writer, v controller.FarmView) {
 	if v.Owner != "" {
 		fmt.Fprintf(out, "controller: %s\n", oneLine(v.Owner))
 	}
+	writeLearned(out, v)
 	writeProblems(out, v)
 	fmt.Fprintln(out)
 	writeSettings(out, v, slices.Sorted(maps.Keys(v.Settings)))

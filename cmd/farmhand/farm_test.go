@@ -88,6 +88,8 @@ func (f *fakeController) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case name == "" && r.Method == http.MethodGet:
 		_ = json.NewEncoder(w).Encode(busyOverview())
+	case name == "taught":
+		_ = json.NewEncoder(w).Encode(taughtFarm())
 	case name == "quiet":
 		_ = json.NewEncoder(w).Encode(quietFarm())
 	case name != view.Name:

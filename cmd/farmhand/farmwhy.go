@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -122,9 +123,15 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 	if r.Mode == controller.Shadow && r.Policy != r.Fallback {
 		noted = " (only noted: the rule scales)"
 	}
-	line("wish", "%s by %s: %s%s", wishText(r.Wish), r.Policy, r.Wish.Reason, noted)
-	if r.Policy != r.Fallback {
+	line("wish", "%s by %s: %s%s", wishText(r.Wish), wisher(r), r.Wish.Reason, noted)
+	if b := r.HandedBack; b != nil {
+		line("back", "handed back for %s, %s: %s", secondsText(b.Pause), b.Cause, b.Reason)
+	}
+	if r.Policy != r.Fallback && r.Decider() != r.Fallback || noted != "" {
 		line("rule", "%s by %s: %s", wishText(r.Rule), r.Fallback, r.Rule.Reason)
+	}
+	if d := r.ShadowWish; d != nil {
+		line("shadow", "%s by %s: %s", wishText(*d), cmp.Or(r.Beside.Version, r.Beside.Spec), d.Reason)
 	}
 	for _, l := range r.Outcome.Limits {
 		line("limit", "%s %d→%d: %s", l.Name, l.From, l.To, l.Reason)
@@ -148,6 +155,17 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 		line("call", "%s", callText(a))
 	}
 	_ = w.Flush() // standard output
+}
+
+// wisher is the policy whose wish a receipt has.
+func wisher(r *controller.Receipt) string {
+	switch {
+	case r.Learned == nil:
+		return r.Policy
+	case r.Mode != controller.Shadow:
+		return r.Decider()
+	}
+	return cmp.Or(r.Learned.Version, r.Policy)
 }
 
 func callText(a *controller.Acted) string {

@@ -128,6 +128,9 @@ func farmLine(f controller.FarmView) string {
 	if out := standsOut(f); out != unknown {
 		s += "  (" + out + ")"
 	}
+	if text := reviewText(f.Review); text != "" {
+		s += "  [" + text + "]"
+	}
 	return s
 }
 

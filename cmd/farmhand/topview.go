@@ -145,8 +145,8 @@ func (m topModel) head() []string {
 	return append(append([]string{title + faint.Styled("  q quits")}, lines...), "")
 }
 
-// list has two or three lines for each farm: numbers, the last decision, and
-// what is not as it should be.
+// list has a few lines for each farm: numbers, the last decision, what is not as it
+// should be, and what others would have come to.
 func (m topModel) list() []string {
 	if m.view == nil {
 		return nil
@@ -172,6 +172,9 @@ func (m topModel) list() []string {
 		lines = append(lines, "  "+faint.Styled(decision))
 		if out := standsOut(f); out != unknown {
 			lines = append(lines, "  "+yellow.Styled(out))
+		}
+		if text := reviewText(f.Review); text != "" {
+			lines = append(lines, "  "+faint.Styled(text))
 		}
 	}
 	return lines
