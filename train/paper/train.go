@@ -48,7 +48,7 @@ func (s *Settings) Validate() error {
 // Bounds of the weight on lateness.
 const (
 	minLate = 1e-3
-	maxLate = 1e3
+	maxLate = 4 // more was never needed, and is more than a learner of values bears
 )
 
 // trainer is a training under way.
