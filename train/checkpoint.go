@@ -50,7 +50,7 @@ func (t *Trainer) header() []byte {
 	}
 	b, err := json.Marshal(map[string]any{"training": 1, "scenarios": scenarios, "rule": c.Rule, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}
@@ -83,8 +83,8 @@ func (t *Trainer) state(c *checkpoint.Codec) {
 		t.point(c, &t.best[i].Point)
 		c.Bytes("policy", &t.best[i].file, MaxCheckpoint)
 	}
-	if c.Reading() && (len(t.finals) > candidates || len(t.tries) > len(t.best)*len(calm)) {
-		c.Fail(errors.New("more tries than candidates"))
+	if c.Reading() && (len(t.curve) > 0 != (len(t.best) > 0) || len(t.finals) > candidates || len(t.tries) > len(t.best)*len(calm)) {
+		c.Fail(errors.New("rounds, candidates and tries do not belong together"))
 	}
 	t.learnerState(c)
 }

@@ -46,9 +46,19 @@ func (t *Trainer) advance(ctx context.Context, enough func() bool) error {
 	return t.look(ctx)
 }
 
-// learnt reports whether all steps are done, and the policy was looked at after them.
+// learnt reports whether all steps are done, and the policy was looked at after them; or
+// it has not become better for as many rounds as there is patience.
 func (t *Trainer) learnt() bool {
-	return len(t.curve) > 0 && t.curve[len(t.curve)-1].Steps >= t.cfg.Steps
+	if len(t.curve) == 0 {
+		return false
+	}
+	since := 0
+	for _, p := range t.curve {
+		if p.Steps > max(t.best[0].Steps, t.cfg.Warmup) {
+			since++
+		}
+	}
+	return t.curve[len(t.curve)-1].Steps >= t.cfg.Steps || t.cfg.Patience > 0 && since >= t.cfg.Patience
 }
 
 // updates is the context of a learner, which asks it before each update whether to go

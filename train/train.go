@@ -54,6 +54,7 @@ type Config struct {
 	Actions   float64  // an hour that the policy should need at most
 	Clone     int      // steps of the rule that are imitated first; 0: none
 	Hide      []string // features that the policy does not see, to find out what they are worth
+	Patience  int      // rounds without a better policy after which learning ends; 0: it does not
 	Jobs      int      // farms that are simulated at once for a look
 
 	// Randomise makes a farm of its own for most episodes, and for every other seed of a
@@ -108,7 +109,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Jobs", float64(c.Jobs), 1, 1024},
+		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)

@@ -56,21 +56,45 @@ func trained(t *testing.T, c Config) (*Trainer, []byte) {
 	return tr, file
 }
 
-// Equal configurations give equal files, however many simulations run at once; another
-// seed gives another.
+// Equal configurations give equal files, and tell the same on the way, however many
+// simulations run at once; another seed gives another file (P82).
 func TestTrainingIsReproducible(t *testing.T) {
 	for _, learner := range Learners() {
+		told := func(c Config) (file []byte, log string) {
+			var b strings.Builder
+			c.Log = func(steps int, values map[string]float64) { fmt.Fprintln(&b, steps, values) } // a map is printed in order
+			c.Done = func(p Point) { fmt.Fprintf(&b, "%+v\n", p) }
+			_, file = trained(t, c)
+			return file, b.String()
+		}
 		c := small(t, learner)
-		_, a := trained(t, c)
+		a, log := told(c)
 		c.Jobs = 1
-		_, b := trained(t, c)
+		b, again := told(c)
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s: equal configurations gave different files", learner)
+		}
+		if log != again || !strings.Contains(log, "train/loss") || !strings.Contains(log, "OnTime") {
+			t.Errorf("%s: equal configurations told\n%s\nand\n%s", learner, log, again)
 		}
 		c.Seed++
 		if _, d := trained(t, c); bytes.Equal(a, d) {
 			t.Errorf("%s: another seed gave the same file", learner)
 		}
+	}
+}
+
+// Where it gets no better, learning ends before its steps do (P85: how much training is
+// needed).
+func TestPatience(t *testing.T) {
+	c := small(t, "dqn")
+	c.Steps, c.Round, c.Warmup, c.Patience = 100_000, 100, 0, 2
+	c.Adjust = func(settings any) { settings.(*rl.DQNConfig).LearningStarts = 1 << 20 } // nothing is learned
+	tr, _ := trained(t, c)
+	curve := tr.Curve()
+	last := curve[len(curve)-1].Steps
+	if best := tr.best[0].Steps; best != curve[len(curve)-3].Steps || last > 50_000 {
+		t.Errorf("the best was after %d steps, the end after %d: want two rounds more", best, last)
 	}
 }
 
@@ -237,6 +261,12 @@ func TestBadConfiguration(t *testing.T) {
 		"no learner":        func(c *Config) { c.Learner = "oracle" },
 		"Rule":              func(c *Config) { c.Rule = "magic" },
 		"no Scenarios":      func(c *Config) { c.Scenarios = nil },
+		"Patience is -1":    func(c *Config) { c.Patience = -1 },
+		"Round is 0":        func(c *Config) { c.Round = 0 },
+		"Steps is 2e+09":    func(c *Config) { c.Steps = 2_000_000_000 },
+		"Envs is 100000":    func(c *Config) { c.Envs = 100_000 },
+		"Dual is +Inf":      func(c *Config) { c.Dual = math.Inf(1) },
+		"Hidden has a":      func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).Hidden = []int{1 << 30} } },
 		"Buffer is 9999999": func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).Buffer = 9_999_999 } },
 		"Seeds is 0":        func(c *Config) { c.Seeds = nil },
 		"LearningRate is 9": func(c *Config) { c.Adjust = func(s any) { s.(*rl.DQNConfig).LearningRate = 9 } },

@@ -50,6 +50,7 @@ result is the same, bit for bit.`,
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 400,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
+	flags.IntVar(&o.patience, "patience", 0, "rounds without a better policy after which it has learned enough (default: all steps are done)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file in which what was learned is kept on the way; where it exists, go on from it")
@@ -62,18 +63,18 @@ result is the same, bit for bit.`,
 }
 
 type trainOptions struct {
-	published                 paperOptions
-	own                       ownTrace
-	scenarios                 []string
-	learner, rule, out        string
-	seeds                     string
-	seed                      uint64
-	randomise                 bool
-	steps, round, clone, jobs int
-	churn                     float64
-	checkpoint, resume        string
-	every                     time.Duration
-	curve, cache              string
+	published                           paperOptions
+	own                                 ownTrace
+	scenarios                           []string
+	learner, rule, out                  string
+	seeds                               string
+	seed                                uint64
+	randomise                           bool
+	steps, round, clone, jobs, patience int
+	churn                               float64
+	checkpoint, resume                  string
+	every                               time.Duration
+	curve, cache                        string
 }
 
 // config is what all seeds share.
@@ -102,7 +103,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	}
 	c := train.Default(scenarios...)
 	c.Learner, c.Rule, c.Clone, c.Jobs = o.learner, o.rule, o.clone, o.jobs
-	c.Randomise = o.randomise
+	c.Randomise, c.Patience = o.randomise, o.patience
 	if cmd.Flags().Changed("steps") {
 		c.Steps, c.Warmup = o.steps, min(c.Warmup, o.steps/4)
 	}
