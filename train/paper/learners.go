@@ -55,6 +55,7 @@ var presets = map[string]func() Settings{
 		s.DQN = &c
 		return s
 	},
+	// An episode has thirty steps: nothing need be worth less later.
 	"sarsa": func() Settings {
 		s := ours(0.99, 300_000)
 		s.SARSA = &rl.SARSAConfig{
@@ -84,10 +85,7 @@ var presets = map[string]func() Settings{
 // clockBins tell the course of an episode by the tasks that are done, finest in its
 // first minute, and each number of workers from the next.
 func clockBins() map[string][]float64 {
-	var done, workers []float64
-	for _, e := range []float64{0.5, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 100, 120} {
-		done = append(done, e)
-	}
+	done, workers := []float64{0.5, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 100, 120}, []float64(nil)
 	for e := 160.0; e < 1140; e += 45 {
 		done = append(done, e)
 	}
