@@ -49,10 +49,13 @@ func policyListCmd() *cobra.Command {
 					return err
 				}
 				return c.print(cmd, l, func() {
-					if len(l.Policies) == 0 {
-						fmt.Fprintln(cmd.ErrOrStderr(), "there is no policy: farmhand policy import puts one there, and the trainer does")
-					} else {
+					switch {
+					case len(l.Policies) > 0:
 						writePolicies(cmd.OutOrStdout(), l.Policies)
+					case farm != "":
+						fmt.Fprintf(cmd.ErrOrStderr(), "no policy has to do with %s: farmhand policy list lists all\n", farm)
+					default:
+						fmt.Fprintln(cmd.ErrOrStderr(), "there is no policy: farmhand policy import puts one there, and the trainer does")
 					}
 					if len(l.History) > 0 {
 						fmt.Fprintln(cmd.OutOrStdout())
@@ -79,7 +82,7 @@ func writePolicies(out io.Writer, list []registry.Version) {
 			gate = append(gate, fmt.Sprintf("%s: %s", farm, v.Verdicts[farm].Outcome))
 		}
 		s := v.Summary
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", registry.Short(v.Version), timeText(v.At), textOr(v.Origin.By), textOr(s.Learner), textOr(s.Scenario), s.Steps,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", registry.Short(v.Version), timeText(v.At), textOr(v.Origin.By), textOr(s.Learner), textOr(shortened(s.Scenario)), s.Steps,
 			textOr(strings.Join(gate, ", ")), textOr(strings.Join(uses, ", ")))
 	}
 	_ = w.Flush() // standard output
@@ -90,6 +93,15 @@ func textOr(s string) string { return cmp.Or(oneLine(s), unknown) }
 
 // shortOr is a version, or a dash.
 func shortOr(version string) string { return textOr(registry.Short(version)) }
+
+// shortened is a text that fits into a table.
+func shortened(s string) string {
+	const most = 24
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
 
 func writeHistory(out io.Writer, list []registry.Change) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
@@ -134,7 +146,7 @@ func writePolicy(out io.Writer, v registry.Version) {
 	fmt.Fprintf(w, "advised by\t%s\n", textOr(s.Rule))
 	fmt.Fprintf(w, "bytes\t%d\n", v.Bytes)
 	for _, name := range slices.Sorted(maps.Keys(s.Training)) {
-		fmt.Fprintf(w, "training: %s\t%g\n", oneLine(name), s.Training[name])
+		fmt.Fprintf(w, "training: %s\t%.4g\n", oneLine(name), s.Training[name])
 	}
 	for _, u := range v.Uses {
 		fmt.Fprintf(w, "%s of\t%s\n", oneLine(u.Alias), oneLine(u.Farm))

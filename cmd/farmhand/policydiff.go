@@ -69,14 +69,11 @@ the range of features that training of A saw.`,
 
 func (d *policyDiff) compare(a, b *learned.Policy, seed uint64) {
 	fields := [2]map[string]string{describe(a), describe(b)}
-	for _, name := range slices.Sorted(maps.Keys(fields[0])) {
+	names := slices.Concat(slices.Collect(maps.Keys(fields[0])), slices.Collect(maps.Keys(fields[1])))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		if x, y := fields[0][name], fields[1][name]; x != y {
 			d.Fields = append(d.Fields, fieldDiff{name, x, y})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields[1])) {
-		if _, both := fields[0][name]; !both {
-			d.Fields = append(d.Fields, fieldDiff{Name: name, B: fields[1][name]})
 		}
 	}
 	if x := apart(a, b); shape(a) == shape(b) && !math.IsInf(x, 0) {
@@ -104,7 +101,7 @@ func describe(p *learned.Policy) map[string]string {
 	fields := map[string]string{"learner": m.Learner, "environment": m.Environment, "scenario": m.Scenario, "seed": fmt.Sprint(m.Seed), "steps": fmt.Sprint(m.Steps),
 		"rule": m.Rule, "net": shape(p), "activation": m.Activation}
 	for name, x := range m.Training {
-		fields["training: "+name] = fmt.Sprintf("%g", x)
+		fields["training: "+name] = fmt.Sprintf("%.4g", x)
 	}
 	var settings map[string]any
 	if json.Unmarshal(m.Settings, &settings) == nil { // else there are none
