@@ -50,7 +50,7 @@ func (t *Trainer) header() []byte {
 	}
 	b, err := json.Marshal(map[string]any{"training": 1, "scenarios": scenarios, "rule": c.Rule, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "hide": c.Hide, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}

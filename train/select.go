@@ -220,6 +220,7 @@ func (t *Trainer) write() ([]byte, error) {
 		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,
 	}
+	f.Net.Scale = slices.Clone(f.Net.Scale)
 	for _, name := range t.cfg.Hide { // a live farm shows them
 		f.Net.Scale[slices.Index(box.Names, name)] = 0
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farmhand/policy/learned"
 	"farmhand/sim/workload"
 	"farmhand/train"
 )
@@ -50,6 +51,7 @@ result is the same, bit for bit.`,
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 400,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
+	flags.BoolVar(&o.hideAge, "hide-age", false, "let the policy not see how long the load has been as it is: an ablation")
 	flags.IntVar(&o.patience, "patience", 0, "rounds without a better policy after which it has learned enough (default: all steps are done)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
@@ -69,6 +71,7 @@ type trainOptions struct {
 	learner, rule, out                  string
 	seeds                               string
 	seed                                uint64
+	hideAge                             bool
 	randomise                           bool
 	steps, round, clone, jobs, patience int
 	churn                               float64
@@ -104,6 +107,9 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	c := train.Default(scenarios...)
 	c.Learner, c.Rule, c.Clone, c.Jobs = o.learner, o.rule, o.clone, o.jobs
 	c.Randomise, c.Patience = o.randomise, o.patience
+	if o.hideAge {
+		c.Hide = ages()
+	}
 	if cmd.Flags().Changed("steps") {
 		c.Steps, c.Warmup = o.steps, min(c.Warmup, o.steps/4)
 	}
@@ -221,4 +227,15 @@ func ofSeed(name string, seed uint64) string {
 	}
 	at := len(name) - len(fileExt(name))
 	return fmt.Sprintf("%s-%d%s", name[:at], seed, name[at:])
+}
+
+// ages are the features that tell how long the load has been as it is.
+func ages() (list []string) {
+	names, _, _ := learned.FeatureNames()
+	for _, name := range names {
+		if strings.HasPrefix(name, "level_age") {
+			list = append(list, name)
+		}
+	}
+	return list
 }
