@@ -46,7 +46,13 @@ func (s *Sim) see() {
 
 // look has the controller see what is ready, and look again while not all is.
 func (s *Sim) look() {
-	s.see()
+	s.lookAround()
+	s.take()
+}
+
+// lookAround is a look before the dispatcher hears of it.
+func (s *Sim) lookAround() {
+	s.bound(len(s.fleet.ready), s.window.target)
 	s.looking = 0
 	if s.window.seen != s.wanted() {
 		s.looking = s.agenda.plan(s.now+s.looks, lookIsMade)

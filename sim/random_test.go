@@ -20,6 +20,9 @@ func scenarios(t *rapid.T) Config {
 		}
 		return nil
 	}
+	either := func(what string, laws ...workload.Law) workload.Law {
+		return rapid.SampledFrom(append(laws, nil)).Draw(t, what)
+	}
 	share := func(what string, most float64) float64 {
 		return rapid.SampledFrom([]float64{0, 0, 0.1, 1}).Draw(t, what) * most
 	}
@@ -29,8 +32,8 @@ func scenarios(t *rapid.T) Config {
 		Slots: rapid.IntRange(0, 4).Draw(t, "slots"), Max: rapid.SampledFrom([]int{0, 8, 20}).Draw(t, "max"), Start: rapid.IntRange(0, 5).Draw(t, "start"),
 		Attempts: rapid.IntRange(0, 3).Draw(t, "attempts"), Failing: share("failing", 0.5), FIFO: rapid.Bool().Draw(t, "fifo"),
 	}, Platform: workload.Platform{
-		Startup: maybe("startup", lognormal{2, 1}), Call: maybe("call", uniform{0, 3}), Seen: maybe("seen", uniform{0, 1}), Stop: maybe("stop", uniform{0, 2}),
-		Answer: maybe("answer", uniform{0, 0.1}), Overhead: share("overhead", 0.1), Blocking: rapid.IntRange(0, 4).Draw(t, "blocking") == 0,
+		Startup: maybe("startup", lognormal{2, 1}), Call: maybe("call", uniform{0, 3}), Seen: either("seen", uniform{0, 1}, workload.Looks{Every: 1}), Stop: maybe("stop", uniform{0, 2}),
+		Answer: either("answer", uniform{0, 0.1}, workload.Held{Value: 0.05}), Overhead: share("overhead", 0.1), Blocking: rapid.IntRange(0, 4).Draw(t, "blocking") == 0,
 		Cap:     rapid.SampledFrom([]int{0, 0, 5, 7}).Draw(t, "cap"),
 		Victim:  rapid.SampledFrom([]workload.Victim{"", workload.IdleFirst, workload.RandomVictim}).Draw(t, "victim"),
 		Balance: rapid.SampledFrom([]workload.Balance{"", workload.LeastBusy, workload.RandomReplica}).Draw(t, "balance"), Crashes: share("crashes", 0.2),

@@ -167,11 +167,14 @@ func (s *Sim) Advance() bool {
 		s.until = s.horizon
 	}
 	s.tryLower()
+	if s.looks > 0 {
+		s.take() // what a look before the decision saw serves after it
+	}
 	for s.run(); s.platform.Blocking && !s.settled() && s.now < s.horizon; s.run() {
 		s.until = min(s.horizon, max(s.agenda.next().at, s.now))
 	}
 	if s.looks > 0 {
-		s.look()
+		s.lookAround()
 	}
 	return s.now < s.horizon
 }

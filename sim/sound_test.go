@@ -49,7 +49,9 @@ func (s *Sim) sound() error {
 	if live != s.live+s.coming || len(s.spare)+live != len(s.leases) {
 		wrong("%d leases are in use, %d were counted", live, s.live+s.coming)
 	}
-	if s.live < s.room() && s.line.n > 0 && s.count.busy == 0 { // else the window recovers, which is seen once a second
+	// What a look before a decision saw serves after it; a window that recovers from busy
+	// answers is seen once a second.
+	if s.live < s.room() && s.line.n > 0 && s.count.busy == 0 && s.looks == 0 {
 		wrong("%d tasks wait, though %d leases live and there is room for %d", s.line.n, s.live, s.room())
 	}
 	f := &s.fleet
