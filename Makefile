@@ -1,6 +1,6 @@
 # Farmhand: build, test and try it on one machine.
 GO       ?= go
-FUNCTIONS = dispatcher controller montecarlo thumbnail
+FUNCTIONS = dispatcher controller trainer montecarlo thumbnail
 # Tools that only look at the code; pinned, run through the module proxy.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w"

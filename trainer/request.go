@@ -26,7 +26,7 @@ type Request struct {
 	Learner  string `json:"learner,omitempty"`
 	Budget   int    `json:"budget"`             // steps; a step is an interval of a simulated farm
 	Seed     uint64 `json:"seed"`               // of the learner
-	Rule     string `json:"rule,omitempty"`     // law that advises; the parameters that it leaves open are calibrated
+	Rule     string `json:"rule,omitempty"`     // that advises while learning; empty: train.DefaultRule
 	Round    int    `json:"round,omitempty"`    // steps between two looks at the policy; 0: as train.Default
 	Schedule bool   `json:"schedule,omitempty"` // it was begun by a schedule
 }
@@ -35,14 +35,13 @@ type Request struct {
 const (
 	DefaultLearner = "dqn"
 	DefaultBudget  = 400_000
-	DefaultRule    = "staffing"
 	// DefaultScenario is where a farm is trained of which too little is known.
 	DefaultScenario = "burst-cron-150ms"
 )
 
 // DefaultRequest is a training with the settings that are used where nothing is said.
 func DefaultRequest() Request {
-	return Request{Learner: DefaultLearner, Budget: DefaultBudget, Seed: 1, Rule: DefaultRule}
+	return Request{Learner: DefaultLearner, Budget: DefaultBudget, Seed: 1}
 }
 
 // Bounds of a Request.
@@ -88,8 +87,11 @@ func (r *Request) check(learners, scenarios []string) error {
 	case r.Schedule:
 		return bad("schedule", "it says who began a run, and is not for requests", "leave it out")
 	}
+	if r.Rule == "" {
+		return nil
+	}
 	if _, err := policy.New(r.Rule); err != nil {
-		return bad("rule", strings.TrimPrefix(err.Error(), "policy: "), "name a law, such as "+DefaultRule)
+		return bad("rule", strings.TrimPrefix(err.Error(), "policy: "), "name a law, such as staffing")
 	}
 	return nil
 }

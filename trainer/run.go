@@ -85,7 +85,7 @@ type Calibration struct {
 	Telemetry bool       `json:"telemetry"` // it was made of the farm's telemetry
 	Seconds   float64    `json:"seconds"`   // of telemetry that were used
 	Tasks     float64    `json:"tasks"`     // that arrived in them
-	Rule      string     `json:"rule"`      // with the parameters that were found
+	Rule      string     `json:"rule"`      // calibrated there, for the gate
 	Distances []Distance `json:"distances,omitempty"`
 	Notes     []string   `json:"notes,omitempty"` // what was left out, or is not known
 }
@@ -147,7 +147,7 @@ type Store interface {
 // Limits of a Store.
 const (
 	Lease         = 15 * time.Second   // of a run without a sign of life
-	MaxRunning    = 4                  // runs under way
+	MaxRunning    = 8                  // runs under way
 	MaxTries      = 5                  // of a slice
 	MaxPosts      = 20                 // of a slice, by watches
 	KeptRuns      = 100                // the newest

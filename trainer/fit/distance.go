@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"farmhand/evaluate"
+	"farmhand/gate"
 	"farmhand/policy"
 	"farmhand/sim/workload"
 	"farmhand/skeleton/signal"
@@ -22,15 +23,17 @@ const (
 	mostPlays = 4 // stretches that are played again
 )
 
-// distances compare the model with what was measured: the arrivals in an interval, the
-// services, the start-ups, and what share is on time where the model is given the
-// replicas that the farm had.
-func distances(ctx context.Context, s *workload.Scenario, learn, all []*evaluate.Past, k Known) ([]trainer.Distance, error) {
+// Compare the model with what was measured: the arrivals in an interval, the services,
+// the start-ups, and what share is on time where the model is given the replicas that
+// the farm had.
+func (m *Model) Compare(ctx context.Context, k Known) error {
+	all, _ := gate.Stretches(k.Rows, k.Periods, k.Farm, everything)
 	onTime, err := onTime(ctx, all, k.Rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []trainer.Distance{arrivals(s, learn), service(s, k.Periods), startup(s, k.Rows), onTime}, nil
+	m.Fit.Distances = []trainer.Distance{arrivals(m.Scenario, all), service(m.Scenario, k.Periods), startup(m.Scenario, k.Rows), onTime}
+	return nil
 }
 
 // arrivals per second, over the intervals of a farm.

@@ -7,7 +7,6 @@
 package fit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +31,7 @@ type Model struct {
 	Scenario *workload.Scenario
 	// Traffic is what the farm served last, for the gate. Nil: not enough is known.
 	Traffic []*evaluate.Past
-	// Fit says how much it is like the real one. Rule is not set.
+	// Fit says what it was made of; Compare, how much it is like the real farm.
 	Fit trainer.Calibration
 }
 
@@ -54,9 +53,9 @@ const (
 // Of makes the Model of a farm. The last stretches of telemetry are kept apart for the
 // gate where there are enough others to learn from. The error wraps ErrLittle where
 // there are not even enough to learn from at all.
-func Of(ctx context.Context, name string, k Known) (*Model, error) {
+func Of(name string, k Known) (*Model, error) {
 	all, notes := gate.Stretches(k.Rows, k.Periods, k.Farm, everything)
-	traffic, more := gate.Traffic(k.Rows, k.Periods, k.Farm)
+	traffic, more := Traffic(k)
 	for _, n := range more {
 		if !slices.Contains(notes, n) {
 			notes = append(notes, n)
@@ -74,9 +73,25 @@ func Of(ctx context.Context, name string, k Known) (*Model, error) {
 	}
 	m := &Model{Traffic: traffic, Scenario: scenario(name, learn)}
 	m.Fit = trainer.Calibration{Scenario: m.Scenario.Name, Telemetry: true, Seconds: seconds(learn), Tasks: tasks(learn), Notes: notes}
-	var err error
-	m.Fit.Distances, err = distances(ctx, m.Scenario, learn, all, k)
-	return m, err
+	return m, nil
+}
+
+// Traffic is what a farm served last, for the gate; nil with a note where too little is
+// known.
+func Traffic(k Known) ([]*evaluate.Past, []string) {
+	list, notes := gate.Traffic(k.Rows, k.Periods, k.Farm)
+	for _, p := range list {
+		p.Farm = due(p.Farm)
+	}
+	return list, notes
+}
+
+// due is a farm whose tasks are due at some time.
+func due(f workload.Farm) workload.Farm {
+	if f.Deadline <= 0 {
+		f.Deadline = noDeadline
+	}
+	return f
 }
 
 func listed(notes []string) (s string) {
@@ -107,7 +122,7 @@ func scenario(name string, list []*evaluate.Past) *workload.Scenario {
 	last := list[len(list)-1]
 	s := &workload.Scenario{
 		Name: "farm:" + name, Doc: "made of the telemetry of " + name, Horizon: horizon,
-		Arrivals: newBlocks(list), Service: newMixture(list), Farm: last.Farm, Platform: workload.DefaultPlatform(),
+		Arrivals: newBlocks(list), Service: newMixture(list), Farm: due(last.Farm), Platform: workload.DefaultPlatform(),
 	}
 	s.Platform.Startup = last.Startup
 	if rate := tasks(list) / seconds(list); rate*horizon > mostTasks {
@@ -115,9 +130,6 @@ func scenario(name string, list []*evaluate.Past) *workload.Scenario {
 	}
 	s.Farm.Start = max(1, s.Farm.Min)
 	s.Farm.Prior = s.Service.Mean()
-	if s.Farm.Deadline <= 0 {
-		s.Farm.Deadline = noDeadline
-	}
 	return s
 }
 

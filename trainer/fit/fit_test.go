@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"farmhand/evaluate"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/sim"
@@ -67,7 +66,10 @@ func telemetryOf(t testing.TB, s *workload.Scenario, seconds float64) (k Known) 
 
 func model(t testing.TB, k Known) *Model {
 	t.Helper()
-	m, err := Of(context.Background(), "web", k)
+	m, err := Of("web", k)
+	if err == nil {
+		err = m.Compare(context.Background(), k)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,28 +121,14 @@ func TestFindsTheFarmAgain(t *testing.T) {
 func TestDistancesTell(t *testing.T) {
 	k := telemetryOf(t, find(t, "burst-cron-150ms"), 3600)
 	m := model(t, k)
-	all := m.Traffic
-	if all == nil {
-		all = pasts(t, k)
-	}
 	m.Scenario.Service = workload.LogNormalOf(0.08, 0.6)
 	m.Scenario.Arrivals = workload.Poisson{Rate: 60}
-	list, err := distances(context.Background(), m.Scenario, all, all, k)
-	if err != nil {
+	if err := m.Compare(context.Background(), k); err != nil {
 		t.Fatal(err)
 	}
-	if !(list[0].KS > 0.3 && list[1].KS > 0.3) {
+	if list := m.Fit.Distances; !(list[0].KS > 0.3 && list[1].KS > 0.3) {
 		t.Errorf("%+v", list[:2])
 	}
-}
-
-func pasts(t testing.TB, k Known) []*evaluate.Past {
-	t.Helper()
-	p, err := evaluate.PastOfRows(k.Rows, k.Periods, k.Farm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []*evaluate.Past{p}
 }
 
 func TestTooLittle(t *testing.T) {
@@ -149,7 +137,7 @@ func TestTooLittle(t *testing.T) {
 		t.Errorf("traffic of 25 minutes: %d stretches, notes %q", len(m.Traffic), m.Fit.Notes)
 	}
 	for name, cut := range map[string]Known{"none": {Farm: k.Farm}, "ten minutes": {Rows: k.Rows[:320], Periods: k.Periods, Farm: k.Farm}} {
-		if _, err := Of(context.Background(), "web", cut); !errors.Is(err, ErrLittle) {
+		if _, err := Of("web", cut); !errors.Is(err, ErrLittle) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -190,6 +178,17 @@ func TestDrawsDependOnSeedAlone(t *testing.T) {
 	x := a.Draw(5)
 	if !slices.IsSorted(x.At) || x.At[len(x.At)-1] >= a.Horizon {
 		t.Error("tasks out of order, or after the end")
+	}
+}
+
+// A farm whose tasks are due at no time is trained to have them done within a minute.
+func TestNoDeadline(t *testing.T) {
+	k := telemetryOf(t, find(t, "bursty"), 2*3600)
+	for i := range k.Rows {
+		k.Rows[i].Deadline = 0
+	}
+	if m := model(t, k); m.Scenario.Farm.Deadline != noDeadline || m.Traffic[0].Farm.Deadline != noDeadline {
+		t.Errorf("deadlines %g and %g", m.Scenario.Farm.Deadline, m.Traffic[0].Farm.Deadline)
 	}
 }
 
