@@ -71,7 +71,7 @@ func runBenchLive(cmd *cobra.Command, c *bench.LiveConfig, o *liveOptions) error
 	if c.Scenario, err = workload.Find(o.scenario, workload.Options{Traces: o.traces, Mean: o.mean, Length: o.length.Seconds()}); err != nil {
 		return usage("--scenario: %v", err)
 	}
-	c.Scenario.Horizon = o.length.Seconds()
+	c.Scenario.Horizon, c.Mean = o.length.Seconds(), o.mean
 	if _, err := c.Check(); err != nil {
 		return usage("%v", err)
 	}

@@ -25,6 +25,7 @@ type LiveConfig struct {
 	Stack    string
 	Prebuilt string
 	Scenario *workload.Scenario
+	Mean     float64              // of trace:NAME, tasks per second; 0: the scenario\'s own. It is only kept
 	Policies []string             // specifications
 	Together int                  // so many farms at the same time, on one platform
 	Rest     time.Duration        // before the load; no farm shrinks in its first two minutes
@@ -72,6 +73,8 @@ type Side struct {
 // measured of their platform.
 type LiveRun struct {
 	Scenario string    `json:"scenario"`
+	Mean     float64   `json:"mean_per_s,omitempty"` // of a trace
+	Began    time.Time `json:"began"`                // the load, by the clock that rows have
 	Length   float64   `json:"length_s"`
 	Rest     float64   `json:"rest_s"`
 	Seed     uint64    `json:"seed"`
@@ -188,7 +191,7 @@ func (c *LiveConfig) group(ctx context.Context, specs []string, cold string) (ru
 	if err := all.Wait(); err != nil {
 		return nil, err
 	}
-	run = &LiveRun{Scenario: c.Scenario.Name, Length: c.Scenario.Horizon, Rest: c.Rest.Seconds(), Seed: c.Seed}
+	run = &LiveRun{Scenario: c.Scenario.Name, Mean: c.Mean, Began: began.UTC(), Length: c.Scenario.Horizon, Rest: c.Rest.Seconds(), Seed: c.Seed}
 	run.Measured = measure(farms, work, began, g.starts.seconds())
 	for i := range farms {
 		row, err := c.compare(ctx, &farms[i], work, began, &run.Measured)
