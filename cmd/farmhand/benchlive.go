@@ -41,7 +41,7 @@ The simulator plays the same tasks under the same policies. docs/live.md tells m
 	f.StringVar(&o.scenario, "scenario", "burst-cron-150ms", "name of the scenario, trace:NAME, or .yaml file")
 	f.StringVar(&o.traces, "traces", "", "folder of traces (default $FARMHAND_TRACES)")
 	f.Float64Var(&o.mean, "mean", 0, "tasks a second of trace:NAME, over what is played")
-	f.StringArrayVar(&c.Policies, "policy", c.Policies, "policy, as law:parameter=value,…; again for more")
+	f.StringArrayVar(&c.Policies, "policy", c.Policies, "policy, as law:parameter=value,…, or .safetensors file; again for more")
 	f.DurationVar(&o.length, "for", o.length, "how long the load lasts")
 	f.DurationVar(&c.Rest, "rest", c.Rest, "before the load; no farm shrinks in its first two minutes")
 	f.IntVar(&c.Together, "together", c.Together, "farms that run at the same time")
@@ -72,7 +72,7 @@ func runBenchLive(cmd *cobra.Command, c *bench.LiveConfig, o *liveOptions) error
 		return usage("--scenario: %v", err)
 	}
 	c.Scenario.Horizon, c.Mean = o.length.Seconds(), o.mean
-	if _, err := c.Check(); err != nil {
+	if err := c.Check(); err != nil {
 		return usage("%v", err)
 	}
 	c.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }

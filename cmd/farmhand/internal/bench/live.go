@@ -11,7 +11,6 @@ import (
 
 	"farmhand/controller"
 	"farmhand/platform"
-	"farmhand/policy"
 	"farmhand/sim/workload"
 	"farmhand/skeleton"
 	"farmhand/skeleton/jobapi"
@@ -26,7 +25,7 @@ type LiveConfig struct {
 	Prebuilt string
 	Scenario *workload.Scenario
 	Mean     float64              // of trace:NAME, tasks per second; 0: the scenario\'s own. It is only kept
-	Policies []string             // specifications
+	Policies []string             // specifications, or policy files
 	Together int                  // so many farms at the same time, on one platform
 	Rest     time.Duration        // before the load; no farm shrinks in its first two minutes
 	Sims     int                  // simulated runs of each row, which differ in the platform's luck
@@ -88,11 +87,11 @@ type LiveRun struct {
 // measured live. Groups of farms follow one another; those that are over are kept
 // where the context ends.
 func Live(ctx context.Context, c LiveConfig) error {
-	cold, err := c.Check()
+	cold, list, err := c.check()
 	if err != nil {
 		return err
 	}
-	for group := range slices.Chunk(c.Policies, max(1, c.Together)) {
+	for group := range slices.Chunk(list, max(1, c.Together)) {
 		run, err := c.group(ctx, group, cold)
 		if err != nil {
 			return err
@@ -105,14 +104,23 @@ func Live(ctx context.Context, c LiveConfig) error {
 }
 
 // Check says what of the scenario or a policy cannot be played, before anything is
-// started, and returns the start-up law in the platform's words.
-func (c *LiveConfig) Check() (coldStart string, err error) {
+// started.
+func (c *LiveConfig) Check() error {
+	_, _, err := c.check()
+	return err
+}
+
+// check returns the start-up law in the platform's words, and the policies.
+func (c *LiveConfig) check() (coldStart string, list []contender, err error) {
 	for _, spec := range c.Policies {
-		if _, err := policy.New(spec); err != nil {
-			return "", fmt.Errorf("--policy: %w", err)
+		p, err := contend(spec)
+		if err != nil {
+			return "", nil, err
 		}
+		list = append(list, p)
 	}
-	return playable(c.Scenario)
+	coldStart, err = playable(c.Scenario)
+	return coldStart, list, err
 }
 
 // playable says what of a scenario the local platform does not have, and returns
@@ -146,30 +154,32 @@ func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Se
 
 // played is what came of one farm.
 type played struct {
-	spec     string
+	contender
 	results  []jobapi.Result // by task
 	receipts []controller.Receipt
 	rows     []telemetry.Row
 }
 
 // group plays farms at the same time and simulates them.
-func (c *LiveConfig) group(ctx context.Context, specs []string, cold string) (run *LiveRun, err error) {
+func (c *LiveConfig) group(ctx context.Context, list []contender, cold string) (run *LiveRun, err error) {
 	g, err := newStage(ctx, platform.Config{Stack: c.Stack, Prebuilt: c.Prebuilt, ColdStart: cold, Seed: c.Seed})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	s := farmSettings(&c.Scenario.Farm)
-	for i, spec := range specs {
-		s.Policy = spec
+	for i := range list {
+		if s.Policy, err = g.annotation(ctx, &list[i]); err != nil {
+			return nil, err
+		}
 		if err := g.deploy(ctx, farmName(i), s); err != nil {
 			return nil, err
 		}
 	}
-	if err := g.known(ctx, len(specs)); err != nil {
+	if err := g.known(ctx, len(list)); err != nil {
 		return nil, err
 	}
-	c.Log("%s of rest first, for %v", c.Rest, specs)
+	c.Log("%s of rest first", c.Rest)
 	if err := pause(ctx, c.Rest); err != nil {
 		return nil, err
 	}
@@ -178,12 +188,12 @@ func (c *LiveConfig) group(ctx context.Context, specs []string, cold string) (ru
 	for i := range work {
 		work[i] = arrival{seconds(tasks.At[i]), tasks.Service[i]}
 	}
-	c.Log("%d tasks in %s to each of %d farms", len(work), seconds(c.Scenario.Horizon), len(specs))
+	c.Log("%d tasks in %s to each of %d farms", len(work), seconds(c.Scenario.Horizon), len(list))
 	began := time.Now()
-	farms := make([]played, len(specs))
+	farms := make([]played, len(list))
 	all, actx := errgroup.WithContext(ctx)
 	for i := range farms {
-		farms[i].spec = specs[i]
+		farms[i].contender = list[i]
 		all.Go(func() error {
 			return g.play(actx, farmName(i), work, began, began.Add(seconds(c.Scenario.Horizon)), &farms[i])
 		})

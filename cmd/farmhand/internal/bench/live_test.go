@@ -3,6 +3,7 @@ package bench
 import (
 	"log/slog"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"farmhand/controller"
 	"farmhand/policy"
+	"farmhand/registry/registrytest"
 	"farmhand/sim/workload"
 	"farmhand/skeleton"
 	"farmhand/skeleton/jobapi"
@@ -99,7 +101,7 @@ func TestStartLog(t *testing.T) {
 // fed is a farm whose tasks each took 3 ms beyond the sleep, and 2 ms more to be
 // accepted, and came a second late.
 func fed(spec string, work []arrival) played {
-	p := played{spec: spec, receipts: []controller.Receipt{{Farm: "f", At: began.Add(-6 * time.Second), Before: 1}, acted(-4, 1, 2, 0.1)}}
+	p := played{contender: contender{spec: spec}, receipts: []controller.Receipt{{Farm: "f", At: began.Add(-6 * time.Second), Before: 1}, acted(-4, 1, 2, 0.1)}}
 	for i := range 8 {
 		r := controller.Receipt{Farm: "f", At: began.Add(time.Duration(2*i+1) * time.Second), Before: 2}
 		r.Observation.At, r.Observation.Age = r.At, 0.75
@@ -170,5 +172,31 @@ func TestKeepAndRead(t *testing.T) {
 	}
 	if got.Scenario != "s" || len(got.Rows) != 2 || len(got.Rows[1].SimRows) != 2 || got.Rows[0].Rows[0].Final != 5 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A law is a specification, a policy file is read; both decide in the simulator.
+func TestContend(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.safetensors")
+	if err := os.WriteFile(file, registrytest.File(t, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spec, name string
+		rule       bool
+	}{{"static:n=2", "static:n=2", true}, {controller.DefaultPolicy, controller.DefaultPolicy, false}, {file, "p.safetensors", false}} {
+		got, err := contend(c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := got.driver()
+		if err != nil || d.Policy == nil || (d.Rule != nil) != c.rule || got.name() != c.name {
+			t.Errorf("%s: %q, %+v, %v", c.spec, got.name(), d, err)
+		}
+	}
+	for _, bad := range []string{"nothing", filepath.Join(t.TempDir(), "none.safetensors")} {
+		if _, err := contend(bad); err == nil || !strings.HasPrefix(err.Error(), "--policy") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"farmhand/controller"
-	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/sim"
 	"farmhand/sim/workload"
@@ -125,7 +124,7 @@ func overhead(results []jobapi.Result, work []arrival) (o Overhead) {
 // compare says what one policy reached on both sides.
 func (c *LiveConfig) compare(ctx context.Context, p *played, work []arrival, began time.Time, m *Measured) (row LiveRow, err error) {
 	length := seconds(c.Scenario.Horizon)
-	row = LiveRow{Policy: p.spec, Tasks: len(work), Overhead: overhead(p.results, work), Rows: p.rows}
+	row = LiveRow{Policy: p.name(), Tasks: len(work), Overhead: overhead(p.results, work), Rows: p.rows}
 	got, err := paidFor(p.receipts, began, began.Add(length))
 	if err != nil {
 		return row, err
@@ -159,7 +158,7 @@ func (c *LiveConfig) compare(ctx context.Context, p *played, work []arrival, beg
 		}
 	}
 	row.Live.SignalAge /= max(1, n)
-	r := replay{scenario: c.Scenario, spec: p.spec, tasks: tasks, rest: rest, measured: m, overhead: row.Overhead, beat: beat(row.Live.SignalAge)}
+	r := replay{scenario: c.Scenario, contender: p.contender, tasks: tasks, rest: rest, measured: m, overhead: row.Overhead, beat: beat(row.Live.SignalAge)}
 	err = r.into(ctx, &row, c.Seed, c.Sims)
 	return row, err
 }
@@ -185,7 +184,7 @@ func beat(age float64) float64 {
 // replay simulates the tasks of a live farm.
 type replay struct {
 	scenario *workload.Scenario
-	spec     string
+	contender
 	tasks    *workload.Tasks // after a rest without any
 	rest     float64
 	measured *Measured
@@ -231,16 +230,11 @@ func (r *replay) run(ctx context.Context, seed uint64) (side Side, rows []teleme
 		return side, nil, err
 	}
 	sc.Farm.Start = sc.Farm.Min
-	law, err := policy.New(r.spec)
+	d, err := r.driver()
 	if err != nil {
 		return side, nil, err
 	}
-	d := sim.Driver{Policy: law, Guard: &guard.Settings{}}
-	if r.spec != controller.DefaultPolicy {
-		if d.Rule, err = policy.New(controller.DefaultPolicy); err != nil {
-			return side, nil, err
-		}
-	}
+	d.Guard = &guard.Settings{}
 	s, err := sim.New(sim.Config{Scenario: &sc, Tasks: r.tasks, Seed: seed, Beat: &r.beat})
 	if err != nil {
 		return side, nil, err
