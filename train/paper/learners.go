@@ -22,6 +22,7 @@ type Settings struct {
 	Final   int                 `json:"final"`   // episodes that decide among the best
 	Late    float64             `json:"late"`    // weight on lateness to begin with
 	Dual    float64             `json:"dual"`    // step by which it follows the target
+	Warmup  int                 `json:"warmup"`  // steps before it does: what a beginner comes to says little
 	Churn   float64             `json:"churn"`   // cost of an action
 
 	DQN   *rl.DQNConfig   `json:"dqn,omitempty"` // one of them
@@ -38,7 +39,7 @@ func published(steps int) Settings {
 // ours is a training under a target, with the reward of Farm.
 func ours(target float64, steps int) Settings {
 	return Settings{Reward: farmenv.Weighed, Steps: steps, Envs: 8, Target: target, Actions: 12, Margin: 0.08,
-		Round: steps / 40, Looks: 100, Final: 1500, Late: 0.9, Dual: 0.15, Churn: 0.05}
+		Round: steps / 40, Looks: 100, Final: 1500, Late: 0.8, Dual: 0.1, Warmup: steps / 3, Churn: 0.05}
 }
 
 // Presets are the trainings there are, by name.
@@ -58,10 +59,11 @@ var presets = map[string]func() Settings{
 	// An episode has thirty steps: nothing need be worth less later.
 	"sarsa": func() Settings {
 		s := ours(0.99, 300_000)
+		s.Dual = 0 // a table forgets too slowly what an action was worth at another weight
 		s.SARSA = &rl.SARSAConfig{
 			Bins:  clockBins(),
-			Alpha: 0.2, AlphaEnd: 0.01, AlphaDecay: 0.9995, Gamma: 1, Lambda: 0.8,
-			EpsilonStart: 0.3, EpsilonEnd: 0.01, EpsilonDecay: 0.9995, TraceMin: 1e-5, LogEpisodes: 100,
+			Alpha: 0.2, AlphaEnd: 0.02, AlphaDecay: 0.9995, Gamma: 1, Lambda: 0.8,
+			EpsilonStart: 0.3, EpsilonEnd: 0.02, EpsilonDecay: 0.9995, TraceMin: 1e-5, LogEpisodes: 100,
 		}
 		return s
 	},
@@ -97,7 +99,7 @@ func clockBins() map[string][]float64 {
 
 // SetSteps changes how long is learned, and what depends on it.
 func (s *Settings) SetSteps(n int) {
-	s.Round = max(1, s.Round*max(0, n)/s.Steps)
+	s.Round, s.Warmup = max(1, s.Round*max(0, n)/s.Steps), s.Warmup*max(0, n)/s.Steps
 	s.Steps = n
 	if s.DQN != nil && s.DQN.AnnealSteps > 0 {
 		s.DQN.AnnealSteps = n

@@ -33,7 +33,7 @@ func (s *Settings) Validate() error {
 	}{
 		{"Steps", float64(s.Steps), 1, 1e9}, {"Envs", float64(s.Envs), 1, 256}, {"Target", s.Target, 0, 0.9999}, {"Actions", s.Actions, 0, 1000},
 		{"Margin", s.Margin, 0, 0.9}, {"Round", float64(s.Round), 1, 1e7}, {"Looks", float64(s.Looks), 1, 1e5}, {"Final", float64(s.Final), 0, 1e5},
-		{"Late", s.Late, 0, maxLate}, {"Dual", s.Dual, 0, 10}, {"Churn", s.Churn, 0, 100},
+		{"Late", s.Late, 0, maxLate}, {"Warmup", float64(s.Warmup), 0, 1e9}, {"Dual", s.Dual, 0, 10}, {"Churn", s.Churn, 0, 100},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("paper: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
@@ -149,7 +149,7 @@ func (t *trainer) round(ctx context.Context) error {
 	if t.cfg.Done != nil {
 		t.cfg.Done(t.learner.Steps(), c.score, t.late)
 	}
-	if s.Target > 0 && s.Reward == farmenv.Weighed {
+	if s.Target > 0 && s.Reward == farmenv.Weighed && t.learner.Steps() > s.Warmup {
 		step := min(max((1-c.score.OnTime)/(1-t.aim())-1, -1), 1)
 		t.late = min(max(t.late*math.Exp(s.Dual*step), minLate), maxLate)
 		t.weigh()
@@ -188,17 +188,22 @@ func (t *trainer) aim() float64 {
 	return s.Target + s.Margin*(1-s.Target)
 }
 
-// candidates is how many policies are kept to choose from.
-const candidates = 5
+// A look is at few episodes: so many candidates are kept, and looked at again with twice
+// as many; finalists is how many of them the final episodes decide among.
+const (
+	candidates = 10
+	finalists  = 5
+)
 
 // keep a policy if it is among the best; without a target, it is the best.
 func (t *trainer) keep(c candidate) {
 	t.best = append(t.best, c)
-	if t.cfg.Settings.Target == 0 {
+	s := &t.cfg.Settings
+	if s.Target == 0 {
 		t.best = t.best[len(t.best)-1:]
 		return
 	}
-	slices.SortStableFunc(t.best, func(a, b candidate) int { return compare(a.score, b.score, t.aim(), math.Inf(1)) })
+	slices.SortStableFunc(t.best, func(a, b candidate) int { return compare(a.score, b.score, s.Target, math.Inf(1)) })
 	t.best = t.best[:min(len(t.best), candidates)]
 }
 
@@ -212,7 +217,7 @@ func compare(a, b Score, onTime, actions float64) int {
 }
 
 // calms are tried: a policy whose values are nearly equal goes to and fro.
-var calms = []float64{0, 0.05, 0.3}
+var calms = []float64{0, 0.1}
 
 // choose among the best policies, each as it is and with some inclination to hold.
 func (t *trainer) choose(ctx context.Context) (*Policy, error) {
@@ -226,7 +231,7 @@ func (t *trainer) choose(ctx context.Context) (*Policy, error) {
 				return nil, err
 			}
 			p.Calm = calm
-			score, err := t.look(ctx, p, lookSeed, s.Looks)
+			score, err := t.look(ctx, p, finalSeed, 2*s.Looks)
 			if err != nil {
 				return nil, err
 			}
@@ -234,7 +239,7 @@ func (t *trainer) choose(ctx context.Context) (*Policy, error) {
 		}
 	}
 	slices.SortStableFunc(list, better)
-	list = list[:min(len(list), candidates)]
+	list = list[:min(len(list), finalists)]
 	for i := range list {
 		c := &list[i]
 		var err error
