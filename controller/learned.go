@@ -151,7 +151,7 @@ func (c *champions) choose(farm, spec string) (Choice, policy.Learned) {
 		who, origin = "the version", "version"
 	}
 	if h.err != nil {
-		choice.Note = fmt.Sprintf("%s cannot be had: %v", who, h.err)
+		choice.Note = fmt.Sprintf("%s cannot be had: %.200s", who, h.err.Error())
 	}
 	switch {
 	case h.policy != nil:
@@ -240,7 +240,7 @@ func (c *champions) due(revision int64, failed error) map[seat]holder {
 		switch {
 		case now.Sub(h.asked) > seatForgotten:
 			delete(c.seats, s)
-		case failed != nil || !h.looked || h.err == nil && h.revision != revision || h.err != nil && !now.Before(h.again):
+		case failed != nil || !h.looked || h.revision != revision || h.err != nil && !now.Before(h.again):
 			list[s] = *h
 		}
 	}

@@ -121,10 +121,10 @@ func TestBadRegistry(t *testing.T) {
 				if w.registry.set(func() { ticks = w.registry.reads }); ticks > 15 {
 					t.Errorf("a file was read %d times", ticks)
 				}
-				w.registry.set(func() { w.registry.err, w.registry.hang, w.registry.damaged = nil, false, "" })
-				w.registry.promote("f", bad)
-				w.after(15 * time.Second)
-				if v := farm(t, c, "f"); v.Desired != 9 || v.Learned.Note != "" {
+				w.registry.set(func() { w.registry.err, w.registry.hang = nil, false })
+				w.registry.promote("f", &pupil{name: "cccc", n: 7}) // as soon as ever
+				w.after(interval + 2*time.Second)                   // a call that hangs takes so long
+				if v := farm(t, c, "f"); v.Desired != 7 || v.Learned.Note != "" {
 					t.Errorf("afterwards %d, %+v", v.Desired, v.Learned)
 				}
 			})

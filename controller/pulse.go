@@ -241,7 +241,7 @@ func (w *work) take(h Held, until, now time.Time) (err error) {
 			err = serr
 		}
 		w.series, w.warm = signal.NewSeries(w.state.Signals), false
-		w.fence, w.acted = h.Fence, nil
+		w.fence, w.acted, w.trial = h.Fence, nil, nil
 	}
 	w.until = until
 	if w.tick {
