@@ -48,11 +48,12 @@ result is the same, bit for bit.`,
 	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
 	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
-	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 400,000)")
+	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 500,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
 	flags.BoolVar(&o.hideAge, "hide-age", false, "let the policy not see how long the load has been as it is: an ablation")
 	flags.IntVar(&o.patience, "patience", 0, "rounds without a better policy after which it has learned enough (default: all steps are done)")
+	flags.Float64Var(&o.margin, "margin", 0, "by how much of the allowed lateness the policy stays below it, as it will serve other work (default 0.3)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file in which what was learned is kept on the way; where it exists, go on from it")
@@ -74,7 +75,7 @@ type trainOptions struct {
 	hideAge                             bool
 	randomise                           bool
 	steps, round, clone, jobs, patience int
-	churn                               float64
+	churn, margin                       float64
 	checkpoint, resume                  string
 	every                               time.Duration
 	curve, cache                        string
@@ -111,7 +112,10 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		c.Hide = ages()
 	}
 	if cmd.Flags().Changed("steps") {
-		c.Steps, c.Warmup = o.steps, min(c.Warmup, o.steps/4)
+		c.Steps, c.Warmup = o.steps, o.steps/2
+	}
+	if cmd.Flags().Changed("margin") {
+		c.Margin = o.margin
 	}
 	if cmd.Flags().Changed("churn") {
 		c.Churn = o.churn
