@@ -146,7 +146,7 @@ func writePolicy(out io.Writer, v registry.Version) {
 	fmt.Fprintf(w, "advised by\t%s\n", textOr(s.Rule))
 	fmt.Fprintf(w, "bytes\t%d\n", v.Bytes)
 	for _, name := range slices.Sorted(maps.Keys(s.Training)) {
-		fmt.Fprintf(w, "training: %s\t%.4g\n", oneLine(name), s.Training[name])
+		fmt.Fprintf(w, "training: %s\t%.6g\n", oneLine(name), s.Training[name])
 	}
 	for _, u := range v.Uses {
 		fmt.Fprintf(w, "%s of\t%s\n", oneLine(u.Alias), oneLine(u.Farm))
@@ -158,7 +158,7 @@ func writePolicy(out io.Writer, v registry.Version) {
 }
 
 func writeVerdict(out io.Writer, farm string, v registry.Verdict) {
-	fmt.Fprintf(out, "\nthe gate of %s: %s; champion then %s\n", oneLine(farm), oneLine(string(v.Outcome)), shortOr(v.Champion))
+	fmt.Fprintf(out, "\nthe gate of %s: %s\ncompared with the rule %s, and the champion %s\n", oneLine(farm), oneLine(string(v.Outcome)), textOr(v.Rule), shortOr(v.Champion))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "METRIC\tWORK\tAGAINST\tVALUE\t95 %\tLIMIT\tRUNS\tOUTCOME")
 	for _, c := range v.Checks {
@@ -166,7 +166,7 @@ func writeVerdict(out io.Writer, farm string, v registry.Verdict) {
 		if c.AtLeast {
 			limit = "≥"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.4f\t%.4f to %.4f\t%s %.4g\t%d\t%s\n", oneLine(c.Metric), oneLine(c.Work), oneLine(c.Against), float64(c.Value), float64(c.Lo), float64(c.Hi), limit, c.Limit, c.N, oneLine(string(c.Outcome)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.4f\t%.4f to %.4f\t%s %.4g\t%d\t%s\n", oneLine(c.Metric), oneLine(c.Work), shortened(oneLine(c.Against)), float64(c.Value), float64(c.Lo), float64(c.Hi), limit, c.Limit, c.N, oneLine(string(c.Outcome)))
 	}
 	_ = w.Flush() // standard output
 	for _, note := range v.Notes {
