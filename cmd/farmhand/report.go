@@ -23,7 +23,7 @@ import (
 
 func reportCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "report", Short: "Write what was measured as a document"}
-	cmd.AddCommand(reportPeersCmd(), reportPaperCmd())
+	cmd.AddCommand(reportPeersCmd(), reportLearnedCmd(), reportPaperCmd())
 	return cmd
 }
 

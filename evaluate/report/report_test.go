@@ -168,3 +168,29 @@ func TestResults(t *testing.T) {
 		}
 	}
 }
+
+// The median and the worst of the training seeds are compared with the peer, at equal
+// lateness and as they stand.
+func TestLearned(t *testing.T) {
+	c := LearnedCase{Peer: entry("static", evaluate.Calibrated, 10, 10),
+		Front:    evaluate.Front{entry("static", evaluate.Calibrated, 10, 10), entry("static", evaluate.Calibrated, 60, 9)},
+		Policies: []evaluate.Entry{entry("a", evaluate.PolicyFile, 40, 7), entry("b", evaluate.PolicyFile, 40, 5), entry("c", evaluate.PolicyFile, 80, 4)},
+		Others:   []evaluate.Entry{entry("timer", evaluate.Calibrated, 40, 8), entry("oracle", evaluate.Bound, 45, 5)}}
+	if m, w := c.Median().Contender.Name, c.Worst().Contender.Name; m != "a" || w != "c" {
+		t.Errorf("the median is %s, the worst %s: want a and c, which is late", m, w)
+	}
+	var b strings.Builder
+	d := Learned{Command: "make it", Machine: "a machine", Commit: "abc", Judging: []uint64{1001, 1002}, Oracle: 2, Cases: []LearnedCase{c}}
+	if err := d.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	// At 4 % late the peer's family needs 9.45 workers, a has 7.05, and timer 8.05.
+	for _, want := range []string{
+		"| toy | 95 | static | 98.95 | 10.05 | 95.95 | 7.05 | 25.4 ± 0.0 | 91.95 | 4.05 | – | -12.4 ±", "| 46.",
+		"a (median)", "c (worst)", "saves %", "The median of 3: meets the target; -3.00 ± 0.00 points on time beside the peer", "The worst of 3: misses",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

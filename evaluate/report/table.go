@@ -122,7 +122,7 @@ func Text(w io.Writer, list []Ranking) error {
 // Markdown writes a ranking as a table.
 func Markdown(w io.Writer, r *Ranking) error {
 	heads, rule := []string{""}, []string{"---"}
-	for i, c := range columns {
+	for i, c := range columnsOf(r) {
 		heads = append(heads, c.head)
 		if i < 2 {
 			rule = append(rule, "---")
@@ -136,7 +136,7 @@ func Markdown(w io.Writer, r *Ranking) error {
 	for i := range r.Places {
 		p := &r.Places[i]
 		cells := []string{p.mark()}
-		for _, c := range columns {
+		for _, c := range columnsOf(r) {
 			cells = append(cells, c.cell(p))
 		}
 		if p.Best {
