@@ -73,7 +73,7 @@ func rootCmd() *cobra.Command {
 		upCmd(), downCmd(), statusCmd(), doctorCmd(),
 		submitCmd(), jobsCmd(), jobCmd(), cancelCmd(), deadCmd(), redriveCmd(),
 		farmCmd(), topCmd(), newCmd(),
-		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(), trainCmd(), policyCmd(),
+		simCmd(), traceCmd(), evalCmd(), calibrateCmd(), reportCmd(), elsewhere(trainCmd()), policyCmd(),
 		benchCmd(),
 	)
 	return root

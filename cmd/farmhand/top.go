@@ -104,6 +104,11 @@ func (t *top) lines(ctx context.Context, out, errOut io.Writer) error {
 					return err
 				}
 			}
+			for _, r := range t.trainings(ctx) {
+				if _, err := fmt.Fprintf(out, "%s  training %s\n", timeText(time.Now()), runText(r)); err != nil {
+					return err
+				}
+			}
 		}
 		if i == t.n {
 			return nil
@@ -138,7 +143,7 @@ func farmLine(f controller.FarmView) string {
 func (t *top) screen(ctx context.Context, in io.Reader, out io.Writer) error {
 	m := topModel{gateway: t.client.gateway, every: t.every, look: func() tea.Msg {
 		v, err := t.look(ctx)
-		return topSeen{view: v, err: err, at: time.Now()}
+		return topSeen{view: v, err: err, at: time.Now(), trainings: t.trainings(ctx)}
 	}}
 	end, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 	if last, ok := end.(topModel); ok && (last.interrupted || ctx.Err() != nil) {

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"farmhand/controller"
+	"farmhand/trainer"
 )
 
 // topHistory is how many looks the line of a farm's replicas goes back.
@@ -26,6 +27,8 @@ type topSeen struct {
 	view controller.Overview
 	err  error
 	at   time.Time
+
+	trainings []trainer.Run
 }
 
 // topTick says that it is time to look.
@@ -44,7 +47,8 @@ type topModel struct {
 	history     map[string][]int     // replicas ready, oldest first
 	width       int                  // 0 = unknown
 	height      int
-	first       int // line of the list at the top
+	trainings   []trainer.Run // of the last look
+	first       int           // line of the list at the top
 	interrupted bool
 }
 
@@ -61,7 +65,7 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case topTick:
 		return m, m.look
 	case topSeen:
-		m.at, m.err = msg.at, msg.err
+		m.at, m.err, m.trainings = msg.at, msg.err, msg.trainings
 		if hopeless(msg.err) {
 			return m, tea.Quit
 		}
@@ -176,6 +180,9 @@ func (m topModel) list() []string {
 		if text := reviewText(f.Review); text != "" {
 			lines = append(lines, "  "+faint.Styled(text))
 		}
+	}
+	for _, r := range m.trainings {
+		lines = append(lines, "training "+runText(r))
 	}
 	return lines
 }

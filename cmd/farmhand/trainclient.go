@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"farmhand/internal/problem"
+	"farmhand/skeleton/jobapi/jobclient"
+	"farmhand/trainer"
+	"farmhand/trainer/trainapi"
+)
+
+// trainClient calls the function trainer through the gateway's synchronous route, so
+// that what is wrong with a request is told at once.
+type trainClient struct{ gateway, token string }
+
+func (c *trainClient) begin(ctx context.Context, request map[string]any) (r trainer.Run, err error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return r, err
+	}
+	return r, c.call(ctx, http.MethodPost, nil, body, &r)
+}
+
+func (c *trainClient) get(ctx context.Context, run string) (r trainer.Run, err error) {
+	return r, c.call(ctx, http.MethodGet, url.Values{"run": {run}}, nil, &r)
+}
+
+func (c *trainClient) cancel(ctx context.Context, run string) (r trainer.Run, err error) {
+	return r, c.call(ctx, http.MethodDelete, url.Values{"run": {run}}, nil, &r)
+}
+
+func (c *trainClient) list(ctx context.Context) ([]trainer.Run, error) {
+	var l trainapi.Runs
+	err := c.call(ctx, http.MethodGet, nil, nil, &l)
+	return l.Runs, err
+}
+
+func (c *trainClient) call(ctx context.Context, method string, query url.Values, body []byte, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, farmCall)
+	defer cancel()
+	u := c.gateway + "/function/" + trainer.Function
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
+			return fmt.Errorf("%w at %s: %w", jobclient.ErrUnreachable, c.gateway, dial.Err)
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return refusedTraining(resp)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, farmAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the trainer's answer was cut off or makes no sense: %w", err)
+	}
+	return nil
+}
+
+// refusedTraining is the error of an answer that is no success, in the words of the
+// command line.
+func refusedTraining(resp *http.Response) error {
+	err := problem.Read(resp)
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	switch {
+	case p.Type == "unknown-run":
+		p.Field, p.Fix = "", "farmhand top shows those that run"
+	case p.Type == "unknown-farm":
+		p.Field, p.Fix = "", `farmhand farm list lists them; a function becomes one by the label farmhand.worker: "true"`
+	case p.Type == "too-many-runs":
+		p.Field, p.Fix = "", "wait until one is over, or end one with --cancel"
+	case p.Type == "invalid-request":
+		if p.Field == "budget" {
+			p.Field = "--steps"
+		} else if p.Field != "body" {
+			p.Field = "--" + p.Field
+		}
+	case p.Type != "about:blank":
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("the gateway knows no function %s (%s): deploy the stack file", trainer.Function, strings.TrimSpace(p.Detail))
+	default:
+		return fmt.Errorf("the gateway answers %d %s: is the trainer running?", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return p
+}
+
+// changed are the names of the flags that were given, in their order.
+func changed(flags *pflag.FlagSet) (names []string) {
+	flags.Visit(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
