@@ -43,13 +43,13 @@ func Plan() (rows []Row) {
 			Row{Case: Case{Scenario: s}, Learner: "sarsa", Target: table.OnTime, Goal: table},
 			Row{Case: Case{Scenario: s}, Learner: "dqn", Target: best.OnTime, Goal: best},
 			Row{Case: Case{Scenario: s}, Learner: "ppo", Target: best.OnTime},
-			Row{Case: Case{Scenario: s, Jumps: true}, Learner: "dqn", Target: jumps.OnTime, Steps: 160_000, Goal: jumps},
-			Row{Case: Case{Scenario: s, MaskClock: true}, Learner: "dqn", Target: 0.99, Steps: 100_000})
+			Row{Case: Case{Scenario: s, Jumps: true}, Learner: "dqn", Target: jumps.OnTime, Steps: 120_000, Goal: jumps},
+			Row{Case: Case{Scenario: s, MaskClock: true}, Learner: "dqn", Target: 0.99, Steps: 80_000})
 	}
 	const shuffled = fixed + ":shuffled"
 	return append(rows,
-		Row{Case: Case{Scenario: shuffled}, Learner: "dqn", Target: 0.99, Steps: 100_000},
-		Row{Case: Case{Scenario: shuffled, MaskClock: true}, Learner: "dqn", Target: 0.99, Steps: 100_000})
+		Row{Case: Case{Scenario: shuffled}, Learner: "dqn", Target: 0.99, Steps: 80_000},
+		Row{Case: Case{Scenario: shuffled, MaskClock: true}, Learner: "dqn", Target: 0.99, Steps: 80_000})
 }
 
 // Config of the training of a row with a seed.

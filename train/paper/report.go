@@ -49,7 +49,7 @@ const publishedTable = `| policy | on time % | workers | actions |
 // Table of the learners in the scenarios with a prefix.
 func (r *Report) Table(scenario string) string {
 	var b strings.Builder
-	b.WriteString("| case | learner | median seed: on time % | workers | actions | worst seed | wanted | reached |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	b.WriteString("| case | learner | seeds | median: on time % | workers | actions | worst | wanted | reached |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	for i := range r.Rows {
 		m := &r.Rows[i]
 		if !strings.HasPrefix(m.Case.Scenario, scenario) || len(m.Results) == 0 {
@@ -62,13 +62,13 @@ func (r *Report) Table(scenario string) string {
 			wanted, reached = g.String(), met(g.Met(median.Score()), g.Met(worst.Score()))
 		}
 		onTime, workers, actions := median.Intervals()
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", m.Case.name(scenario), m.Learner,
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", m.Case.name(scenario), m.Learner, len(m.Results),
 			interval(onTime.Mean, onTime.Hi, 100), interval(workers.Mean, workers.Hi, 1), interval(actions.Mean, actions.Hi, 1), short(worst.Score()), wanted, reached)
 	}
 	for _, c := range r.Statics {
 		if c.Scenario == scenario {
 			onTime, workers, _ := c.Result.Intervals()
-			fmt.Fprintf(&b, "| | %d workers | %s | %.2f | 0 | | | |\n", c.Workers, interval(onTime.Mean, onTime.Hi, 100), float64(workers.Mean))
+			fmt.Fprintf(&b, "| | %d workers | | %s | %.2f | 0 | | | |\n", c.Workers, interval(onTime.Mean, onTime.Hi, 100), float64(workers.Mean))
 		}
 	}
 	return b.String()
