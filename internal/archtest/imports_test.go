@@ -65,6 +65,9 @@ var rules = []rule{
 		exempt:    []string{"farmhand/registry/redisregistry", "farmhand/registry/policyapi", "farmhand/registry/registrytest"}},
 	{room: "gate", why: "a gate judges by numbers: who runs it brings scenarios, telemetry and the registry",
 		forbidden: []string{"github.com/redis/go-redis/v9", "net/http", "farmhand/controller", "farmhand/gateway", "farmhand/platform", "farmhand/rl", "farmhand/env"}},
+	{room: "trainer", why: "the controller watches trainings, and must not link what trains",
+		forbidden: []string{"farmhand/train", "farmhand/rl", "farmhand/env", "farmhand/sim", "farmhand/evaluate", "farmhand/gate", "farmhand/controller", "farmhand/platform"},
+		exempt:    []string{"farmhand/trainer/fit", "farmhand/trainer/work"}},
 	{room: "internal", why: "internal packages are small ideas, not rooms",
 		forbidden: []string{"farmhand/skeleton", "farmhand/gateway", "farmhand/controller", "farmhand/platform"}},
 }
