@@ -29,6 +29,7 @@ type config struct {
 	inflight   int               // calls a replica really takes at once (slots)
 	timeout    string            // of an attempt (20s)
 	dispatcher map[string]string // more environment of the dispatcher
+	trainer    map[string]string // environment of a trainer; nil: there is none
 	redis      string            // URL of a server of the test's own
 	byHand     bool              // no dispatcher: the test starts its own
 	steered    bool              // no controller either: likewise
@@ -132,6 +133,11 @@ func (f *farm) stackFile() []byte {
 		}
 		functions["dispatcher"] = function("dispatcher", env, "farmhand-token", "farmhand-redis")
 	}
+	if f.cfg.trainer != nil {
+		env := maps.Clone(suite)
+		maps.Copy(env, f.cfg.trainer)
+		functions["trainer"] = function("trainer", env, "farmhand-token", "farmhand-redis")
+	}
 	raw, err := json.Marshal(map[string]any{"version": "1.0", "provider": map[string]string{"name": "openfaas"}, "functions": functions})
 	if err != nil {
 		f.t.Fatal(err)
@@ -195,7 +201,7 @@ func (f *farm) ready(n int) {
 // down ends the platform. None of its processes is left.
 func (f *farm) down() {
 	if f.t.Failed() {
-		for _, name := range []string{"platform.log", "dispatcher.log", "controller.log"} {
+		for _, name := range []string{"platform.log", "dispatcher.log", "controller.log", "trainer.log"} {
 			if log, err := os.ReadFile(filepath.Join(f.state, "logs", name)); err == nil {
 				f.t.Logf("%s ends with\n%s", name, log[max(0, len(log)-4000):])
 			}

@@ -42,7 +42,7 @@ func build() error {
 	var errs []error
 	for target, from := range map[string]string{
 		"farmhand": "../cmd/farmhand", "functions/dispatcher": "../functions/dispatcher",
-		"functions/controller": "../functions/controller", "functions/worker": "worker",
+		"functions/controller": "../functions/controller", "functions/trainer": "../functions/trainer", "functions/worker": "worker",
 	} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, target), ".")
 		cmd.Dir = from // its module has the dependencies
