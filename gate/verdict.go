@@ -143,8 +143,8 @@ func Settle(ctx context.Context, reg registry.Registry, farm, version string, v 
 // summary is the reason of a promotion: what the version costs on unseen work.
 func summary(v registry.Verdict) string {
 	for _, c := range v.Checks {
-		if c.Metric == CostRatio {
-			return fmt.Sprintf("%.1f %% of the worker-seconds of %.100s on %.100s (%.1f to %.1f %%, n = %d)", 100*c.Value, c.Against, c.Work, 100*c.Lo, 100*c.Hi, c.N)
+		if c.Metric == CostRatio { // the first one is against the rule
+			return fmt.Sprintf("%.1f %% of the rule's worker-seconds on %.100s (%.1f to %.1f %%, n = %d)", 100*c.Value, c.Work, 100*c.Lo, 100*c.Hi, c.N)
 		}
 	}
 	return ""
