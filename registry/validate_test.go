@@ -83,7 +83,7 @@ func nanWeight(t *testing.T, file []byte) []byte {
 // However a file was cut or changed, nothing panics, and what is let through can run.
 func TestDamageIsNoPanic(t *testing.T) {
 	file := registrytest.File(t, 1)
-	for i := 0; i < len(file); i += 7 {
+	for i := 0; i < len(file); i += 61 {
 		b := bytes.Clone(file)
 		b[i] ^= 0x55
 		if _, err := registry.Validate(b); err == nil {
