@@ -12,7 +12,8 @@ import "math"
 //
 // The level's mean holds while the short window's count agrees with it within two
 // standard deviations of a Poisson count, or while the window still reaches back
-// to before the change; else the short window's rate does. The last interval only
+// to the interval of the change, which is of both levels; else the short window's rate
+// does. The last interval only
 // raises the estimate: to the rate of which its count N is two standard deviations
 // too many, (N − 2√N) over its length. Example: after 20/s a two-second interval
 // brings 400 tasks; the estimate is (400 − 40)/2 = 180/s before anything else
@@ -42,7 +43,7 @@ func rate(o *Observation) Maybe {
 	}
 	if level := o.Level; level.Age > 0 && Maybe(level.Rate).Known() {
 		expected := level.Rate * o.Short.Covered
-		if !short.Known() || level.Age < o.Short.Covered || math.Abs(o.Short.Arrivals-expected) <= 2*math.Sqrt(expected) {
+		if !short.Known() || level.Age < o.Short.Covered+2*o.Interval || math.Abs(o.Short.Arrivals-expected) <= 2*math.Sqrt(expected) {
 			estimate = Maybe(level.Rate)
 		}
 	}

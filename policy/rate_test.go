@@ -21,6 +21,7 @@ func TestRate(t *testing.T) {
 		{"a jump, 400 for 40: (400 − 2·20)/2", farm(steady(20), count(400, 560, 2760)), 180},
 		{"a declared jump: the level is two seconds old", farm(steady(20), rise(200)), 200},
 		{"a declared fall: the short window reaches back", farm(steady(200), rise(20)), 20},
+		{"12 s after a fall: the short window holds the interval of both", farm(steady(20), count(40, 400, 2400), func(o *Observation) { o.Level.Age = 12 }), 20},
 		{"noise: 940 for 1000 is within 2·√1000", farm(steady(100), count(200, 940, 12000)), 100},
 		{"a drift: 700 for 1000 is not", farm(steady(100), count(140, 700, 11000)), 70},
 		{"no level yet", farm(steady(20), func(o *Observation) { o.Level = Level{} }), 20},
