@@ -173,7 +173,7 @@ func (c *Calibrator) Known(ctx context.Context, f Family, scenarios []*workload.
 }
 
 // searchVersion changes when a search may find something else.
-const searchVersion = 3
+const searchVersion = 4
 
 // kept asks the Store.
 func (c *Calibrator) kept(ctx context.Context, f Family, scenarios []*workload.Scenario, b Budget) (key string, kept *Calibration, err error) {

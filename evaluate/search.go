@@ -81,18 +81,19 @@ func (c *crossEntropy) spread(elite [][]float64) {
 	c.narrow *= 0.7
 }
 
-// draw n points; the first are the mean and the best guide.
+// draw n points; the first are the mean and the best guide. Near a guide two parameters
+// are changed, in the mean: of a dozen drawn at once one is always wrong.
 func (c *crossEntropy) draw(n int) [][]float64 {
 	points := make([][]float64, n)
 	for i := range points {
-		centre, spread := c.mean, 1.0
+		centre, share := c.mean, 1.0
 		if k := len(c.guides); i%2 == 1 && k > 0 {
-			centre, spread = c.guides[i/2%k], 0.5
+			centre, share = c.guides[i/2%k], 2/float64(len(c.mean))
 		}
 		points[i] = slices.Clone(centre)
 		for d := range points[i] {
-			if i > 1 {
-				points[i][d] += spread * c.sd[d] * c.r.NormFloat64()
+			if step := c.sd[d] * c.r.NormFloat64(); i > 1 && c.r.Float64() < share {
+				points[i][d] += step
 			}
 			points[i][d] = min(max(points[i][d], 0), 1)
 		}
