@@ -53,9 +53,12 @@ func (f *refereeFlags) find(names []string) ([]*workload.Scenario, error) {
 	if len(names) == 0 {
 		return nil, usage("no --scenario: want one or more of %s, trace:NAME, or a file", strings.Join(workload.Names(), ", "))
 	}
+	if err := f.own.check(names...); err != nil {
+		return nil, err
+	}
 	var list []*workload.Scenario
 	for _, name := range names {
-		s, err := f.own.find(name)
+		s, err := f.own.load(name)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +120,8 @@ farmhand calibrate --out or farmhand train wrote, and
   bounds   regime-oracle, which knows when the load changes, and oracle, which knows
            everything; oracle takes half a minute a seed, and serves five at most`,
 		Example: `  farmhand eval --scenario burst-cron-150ms --policies all --seeds 10
-  farmhand eval --scenario mine.yaml --policies static,staffing:down=15,bounds --json`,
+  farmhand eval --scenario mine.yaml --policies static,staffing:down=15,bounds --json
+  farmhand eval --scenario own.csv --deadline 2s --service 300ms --policies all`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEval(cmd, &f, &o) },
 	}
 	f.add(cmd)

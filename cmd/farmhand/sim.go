@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -50,17 +52,30 @@ func (f *ownTrace) add(cmd *cobra.Command) {
 	flags.StringVar(&f.service, "service", "", "of a .csv file without durations: a time or a law, as {lognormal: {mean: 40ms, cv: 0.6}}")
 }
 
+// check that flags which say what a file does not have a file to say it of.
+func (f *ownTrace) check(names ...string) error {
+	isCSV := func(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
+	if (f.deadline > 0 || f.service != "") && !slices.ContainsFunc(names, isCSV) {
+		return usage("--deadline and --service are for .csv files: %s has its own", strings.Join(names, ", "))
+	}
+	return nil
+}
+
 // find the scenario of a name or file.
 func (f *ownTrace) find(name string) (*workload.Scenario, error) {
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.load(name)
+}
+
+func (f *ownTrace) load(name string) (*workload.Scenario, error) {
 	if name == "" {
 		return nil, usage("no --scenario: see docs/scenarios.md")
 	}
 	o := workload.Options{Traces: f.traces, Deadline: f.deadline.Seconds()}
 	if f.deadline < 0 {
 		return nil, usage("--deadline %v: want more than 0", f.deadline)
-	}
-	if (f.deadline > 0 || f.service != "") && filepath.Ext(name) != ".csv" {
-		return nil, usage("--deadline and --service are for .csv files: %s has its own", name)
 	}
 	if f.service != "" {
 		law, err := workload.ParseLaw(f.service, o)
@@ -119,6 +134,9 @@ func runSim(cmd *cobra.Command, o *simOptions) error {
 	}
 	if o.horizon > 0 {
 		scenario.Horizon = o.horizon.Seconds()
+		if err := scenario.Fits(); err != nil {
+			return usage("--horizon: %v", err)
+		}
 	}
 	contender, err := evaluate.Law(o.policy, evaluate.Given)
 	if err != nil {

@@ -23,8 +23,20 @@ type Options struct {
 const shuffled = ":shuffled"
 
 // Find returns a scenario: a built-in one by its name, trace:NAME from the folder
-// of traces, or that of a YAML or CSV file.
+// of traces, or that of a YAML or CSV file. One that is too large to be played is
+// refused.
 func Find(name string, o Options) (*Scenario, error) {
+	s, err := find(name, o)
+	if err == nil {
+		err = s.Fits()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func find(name string, o Options) (*Scenario, error) {
 	if i := slices.IndexFunc(builtin, func(s Scenario) bool { return s.Name == strings.TrimSuffix(name, shuffled) }); i >= 0 {
 		s := builtin[i]
 		if s.Name == name {
