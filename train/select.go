@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"farmhand/env"
@@ -147,60 +146,12 @@ func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 		}
 		f.Training[prefix+"late_weight"] = c.Late
 	}
-	if err := t.ranges(f, seeds); err != nil {
+	if err := t.ranges(f); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
 	err = f.Write(&b)
 	return b.Bytes(), err
-}
-
-// explored is the share of random actions in every other episode of ranges.
-const explored = 0.1
-
-// ranges finds out where the features of a policy lie, all but a thousandth at each
-// end, while it scales farms: in every other episode as well as it can, else with some
-// random actions, as in training, so that it is known in the troubles it learned to mend.
-func (t *Trainer) ranges(f *learned.File, seeds []uint64) error {
-	var b bytes.Buffer
-	if err := f.Write(&b); err != nil {
-		return err
-	}
-	p, err := learned.Load(b.Bytes())
-	if err != nil {
-		return err
-	}
-	farm, err := t.farms[0].Another()
-	if err != nil {
-		return err
-	}
-	columns := make([][]float64, len(f.Features))
-	for i := range max(len(seeds), 2*len(t.cfg.Scenarios)) {
-		seed := env.EpisodeSeed(t.cfg.Seed, -1, uint64(i))
-		rng := rand.New(rand.NewPCG(seed, 0))
-		obs, info := farm.Reset(seed, nil)
-		for over := false; !over; {
-			for i, x := range obs {
-				columns[i] = append(columns[i], x)
-			}
-			action := p.Act(obs, info.Mask)
-			if a := rng.IntN(len(info.Mask)); i%2 == 1 && info.Mask[a] && rng.Float64() < explored {
-				action = a
-			}
-			obs, _, _, over, info = farm.Step(action)
-		}
-	}
-	f.Low, f.High = make([]float64, len(columns)), make([]float64, len(columns))
-	for i, c := range columns {
-		slices.Sort(c)
-		f.Low[i], f.High[i] = c[len(c)/1000], c[len(c)-1-len(c)/1000]
-	}
-	box := t.envs.Spec().Observation
-	for _, name := range t.cfg.Hide { // whatever it is, it is not strange
-		i := slices.Index(box.Names, name)
-		f.Low[i], f.High[i] = box.Low[i], box.High[i]
-	}
-	return nil
 }
 
 // mostReplay is how many bytes of a checkpoint may be the memory of a learner: the rest

@@ -56,6 +56,7 @@ type Config struct {
 	Hide      []string // features that the policy does not see, to find out what they are worth
 	Patience  int      // rounds without a better policy after which learning ends; 0: it does not
 	Jobs      int      // farms that are simulated at once for a look
+	Record    float64  // seconds of farms in which it is found out what the policy sees
 
 	// Randomise makes a farm of its own for most episodes, and for every other seed of a
 	// look (farmenv.Mix.Varied): so one policy learns to serve farms of any speed and size.
@@ -80,7 +81,7 @@ func Default(scenarios ...*workload.Scenario) Config {
 		episode = min(episode, s.Horizon)
 	}
 	c := Config{Scenarios: scenarios, Rule: DefaultRule, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.3, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.3, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}
@@ -109,7 +110,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024},
+		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)

@@ -28,7 +28,7 @@ func small(t testing.TB, learner string) Config {
 	s.Horizon = 200
 	c := Default(s)
 	c.Learner, c.Rule = learner, "staffing:down=0"
-	c.Steps, c.Round, c.Envs, c.Episode, c.Seeds, c.Final = 600, 300, 2, 100, []uint64{1}, []uint64{1, 2}
+	c.Steps, c.Round, c.Envs, c.Episode, c.Record, c.Seeds, c.Final = 600, 300, 2, 100, 400, []uint64{1}, []uint64{1, 2}
 	c.Adjust = func(settings any) {
 		switch s := settings.(type) {
 		case *rl.DQNConfig:
@@ -308,5 +308,25 @@ func TestHiddenFeaturesDoNotCount(t *testing.T) {
 	c.Hide = []string{"moon"}
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), `"moon"`) {
 		t.Errorf("error %v, want one that names the feature", err)
+	}
+}
+
+// The range of what was seen leaves out a share at each end, and no more.
+func TestRangeOfARecord(t *testing.T) {
+	var h histogram
+	for i := range 10_000 {
+		h.add(float64(i)/10_000, 0, 2)
+	}
+	h.add(2, 0, 2)
+	for _, c := range []struct{ share, low, high float64 }{{1e-4, 0, 2}, {0.01, 0.01, 0.99}, {0.25, 0.25, 0.75}} {
+		low, high := h.within(c.share, 0, 2)
+		if math.Abs(low-c.low) > 0.003 || math.Abs(high-c.high) > 0.003 {
+			t.Errorf("all but %g: %g to %g, want %g to %g", c.share, low, high, c.low, c.high)
+		}
+	}
+	var same histogram
+	same.add(3, 3, 3)
+	if low, high := same.within(rare, 3, 3); low != 3 || high != 3 {
+		t.Errorf("a constant lies in %g to %g, want 3", low, high)
 	}
 }
