@@ -24,7 +24,7 @@ type LiveConfig struct {
 	Stack    string
 	Prebuilt string
 	Scenario *workload.Scenario
-	Mean     float64              // of trace:NAME, tasks per second; 0: the scenario\'s own. It is only kept
+	Mean     float64              // of trace:NAME, tasks per second; 0: the scenario's own. It is only kept
 	Policies []string             // specifications, or policy files
 	Together int                  // so many farms at the same time, on one platform
 	Rest     time.Duration        // before the load; no farm shrinks in its first two minutes
@@ -91,8 +91,12 @@ func Live(ctx context.Context, c LiveConfig) error {
 	if err != nil {
 		return err
 	}
+	work, err := c.work()
+	if err != nil {
+		return err
+	}
 	for group := range slices.Chunk(list, max(1, c.Together)) {
-		run, err := c.group(ctx, group, cold)
+		run, err := c.group(ctx, group, cold, work)
 		if err != nil {
 			return err
 		}
@@ -160,8 +164,24 @@ type played struct {
 	rows     []telemetry.Row
 }
 
+// work draws the tasks.
+func (c *LiveConfig) work() ([]arrival, error) {
+	tasks := c.Scenario.Draw(c.Seed)
+	if len(tasks.At) == 0 {
+		return nil, fmt.Errorf("%s: nothing arrives in %s", c.Scenario.Name, seconds(c.Scenario.Horizon))
+	}
+	work := make([]arrival, len(tasks.At))
+	for i := range work {
+		work[i] = arrival{seconds(tasks.At[i]), tasks.Service[i]}
+		if work[i].seconds >= longestSleep {
+			return nil, fmt.Errorf("%s: task %d takes %.4g s: want less than %d", c.Scenario.Name, i, work[i].seconds, longestSleep)
+		}
+	}
+	return work, nil
+}
+
 // group plays farms at the same time and simulates them.
-func (c *LiveConfig) group(ctx context.Context, list []contender, cold string) (run *LiveRun, err error) {
+func (c *LiveConfig) group(ctx context.Context, list []contender, cold string, work []arrival) (run *LiveRun, err error) {
 	g, err := newStage(ctx, platform.Config{Stack: c.Stack, Prebuilt: c.Prebuilt, ColdStart: cold, Seed: c.Seed})
 	if err != nil {
 		return nil, err
@@ -182,11 +202,6 @@ func (c *LiveConfig) group(ctx context.Context, list []contender, cold string) (
 	c.Log("%s of rest first", c.Rest)
 	if err := pause(ctx, c.Rest); err != nil {
 		return nil, err
-	}
-	tasks := c.Scenario.Draw(c.Seed)
-	work := make([]arrival, len(tasks.At))
-	for i := range work {
-		work[i] = arrival{seconds(tasks.At[i]), tasks.Service[i]}
 	}
 	c.Log("%d tasks in %s to each of %d farms", len(work), seconds(c.Scenario.Horizon), len(list))
 	began := time.Now()

@@ -87,6 +87,23 @@ func TestPlayable(t *testing.T) {
 	}
 }
 
+// Tasks that no worker would take, or none at all, are refused before anything starts.
+func TestWork(t *testing.T) {
+	sc := &workload.Scenario{Name: "s", Horizon: 10, Arrivals: workload.Poisson{Rate: 2}, Service: workload.Constant{Value: 0.25}}
+	c := LiveConfig{Scenario: sc, Seed: 3}
+	if work, err := c.work(); err != nil || len(work) < 5 || work[4].seconds != 0.25 || work[4].at <= work[3].at {
+		t.Errorf("%v, %v", work, err)
+	}
+	sc.Service = workload.Constant{Value: 60}
+	if _, err := c.work(); err == nil || !strings.Contains(err.Error(), "takes 60 s") {
+		t.Error(err)
+	}
+	sc.Horizon = 1e-9
+	if _, err := c.work(); err == nil || !strings.Contains(err.Error(), "nothing arrives") {
+		t.Error(err)
+	}
+}
+
 func TestStartLog(t *testing.T) {
 	var l startLog
 	log := slog.New(&l)

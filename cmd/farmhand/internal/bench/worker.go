@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// longestSleep of a worker is below this, in seconds: so long the gateway waits.
+const longestSleep = 60
+
 // Worker serves, on the address in farmhand_listen, tasks whose body says for
 // how many seconds the worker is busy with something that takes no processor.
 func Worker(ctx context.Context) error {
@@ -35,8 +38,8 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 64))
 	seconds, perr := strconv.ParseFloat(strings.TrimSpace(string(raw)), 64)
-	if err != nil || perr != nil || !(seconds >= 0 && seconds < 60) {
-		http.Error(w, "want seconds, from 0 to 60", http.StatusUnprocessableEntity)
+	if err != nil || perr != nil || !(seconds >= 0 && seconds < longestSleep) {
+		http.Error(w, fmt.Sprintf("want seconds, from 0 to below %d", longestSleep), http.StatusUnprocessableEntity)
 		return
 	}
 	select {
