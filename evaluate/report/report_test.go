@@ -187,10 +187,28 @@ func TestLearned(t *testing.T) {
 	// At 4 % late the peer's family needs 9.45 workers, a has 7.05, and timer 8.05.
 	for _, want := range []string{
 		"| toy | 95 | static | 98.95 | 10.05 | 95.95 | 7.05 | 25.4 ± 0.0 | 91.95 | 4.05 | – | -12.4 ±", "| 46.",
-		"a (median)", "c (worst)", "saves %", "The median of 3: meets the target; -3.00 ± 0.00 points on time beside the peer", "The worst of 3: misses",
+		"a (median)", "c (worst)", "saves %", "The median of 3 meets the target. Beyond the peer as it stands: -3.00 ± 0.00 points on time, -29.85", "The worst of 3 misses",
+		"- `static:n=1`",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// The earlier study stands beside what was examined, and only where its scenarios were.
+func TestBesideTheEarlierStudy(t *testing.T) {
+	one := entry("timer", evaluate.Calibrated, 20, 6)
+	e := &evaluate.Examination{Scenario: &workload.Scenario{Name: "burst-cron-150ms"}, Entries: []evaluate.Entry{one}}
+	d := Results{Examinations: []*evaluate.Examination{e}}
+	var b bytes.Buffer
+	d.compare(&b)
+	if got := b.String(); !strings.Contains(got, "| 6.05 (98.0 %) | 5.79 |") || strings.Contains(got, "| burst-150ms |") {
+		t.Error(got)
+	}
+	b.Reset()
+	e.Scenario.Name = "toy"
+	if d.compare(&b); b.Len() > 0 {
+		t.Error(b.String())
 	}
 }

@@ -36,6 +36,7 @@ func (d *Results) Write(w io.Writer, drawing func(scenario, kind string) string)
 	var b bytes.Buffer
 	d.head(&b)
 	d.summary(&b)
+	d.compare(&b)
 	for _, e := range d.Examinations {
 		fmt.Fprintf(&b, "\n## %s\n\n%s. Offered load %.2f replicas, deadline %s, %s on time wanted, at most %d replicas.\n\n", e.Scenario.Name,
 			sentence(e.Scenario.Doc), e.Load, deadline(e), percent(e.Scenario.Farm.Target), e.Scenario.Farm.Max)
