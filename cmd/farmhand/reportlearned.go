@@ -50,6 +50,7 @@ type judged struct {
 	scenario *workload.Scenario
 	policies []evaluate.Contender
 	hidden   []evaluate.Contender // ablations: learned without some features
+	notes    []string             // a line for each
 }
 
 func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, files []string) error {
@@ -123,6 +124,7 @@ func (f *refereeFlags) judged(files []string) (groups []*judged, err error) {
 				of[name] = &judged{scenario: s}
 				groups = append(groups, of[name])
 			}
+			of[name].notes = append(of[name].notes, fmt.Sprintf("%s: `%s`, %d steps of %s on %s, advised by `%s`", c.Name, p.Name(), p.Steps, p.Environment, p.Scenario, p.File.Rule))
 			if len(p.Hidden) > 0 {
 				of[name].hidden = append(of[name].hidden, c)
 			} else {
@@ -169,7 +171,7 @@ func (g *judged) examine(ctx context.Context, settings evaluate.Settings, seeds 
 	run := func(list ...evaluate.Contender) ([]evaluate.Entry, error) {
 		return study.Run(ctx, []evaluate.Case{{Scenario: g.scenario, Contenders: list}})
 	}
-	c := &report.LearnedCase{}
+	c := &report.LearnedCase{Notes: g.notes}
 	if c.Policies, err = run(g.policies...); err != nil {
 		return nil, err
 	}

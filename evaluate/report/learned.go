@@ -27,6 +27,7 @@ type LearnedCase struct {
 	Front    evaluate.Front   // of its family
 	Policies []evaluate.Entry // learned, a seed of training each
 	Others   []evaluate.Entry // ablations, timer, bounds
+	Notes    []string         // a line for each policy file: how it was learned
 }
 
 // rank orders the policies, the best first: see Rank.
@@ -104,6 +105,7 @@ features, *unguarded* is the median without the guard.
 			return err
 		}
 		c.verdict(&b)
+		c.notes(&b)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -135,6 +137,15 @@ func (c *LearnedCase) line(b *bytes.Buffer) {
 		beyond, of(median, evaluate.Actions, 1, 0), saves(c.other("oracle")))
 }
 
+// notes say how the policies were learned, and with what the peer runs.
+func (c *LearnedCase) notes(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n<details><summary>The policies and the peer</summary>\n\n- `%s`\n", c.Peer.Contender.Spec)
+	for _, n := range c.Notes {
+		fmt.Fprintf(b, "- %s\n", n)
+	}
+	fmt.Fprint(b, "\n</details>\n")
+}
+
 // costsMore is how much more an entry costs than another one, as a share of that.
 func costsMore(e, than *evaluate.Entry) evaluate.Interval {
 	more, cost := e.Against(than, evaluate.WorkerSeconds), policy.Maybe(than.Mean(evaluate.WorkerSeconds))
@@ -155,7 +166,7 @@ func (c *LearnedCase) verdict(b *bytes.Buffer) {
 		if !row.OnTarget() {
 			met = "misses"
 		}
-		fmt.Fprintf(b, "\nThe %s of %d: %s the target; %s points on time beside the peer, %s %% of its worker-seconds more; at equal lateness it saves %s %%.\n",
+		fmt.Fprintf(b, "\nThe %s of %d %s the target. Beyond the peer as it stands: %s points on time, %s %% worker-seconds; at equal lateness it saves %s %%.\n",
 			x.name, len(c.Policies), met, signed(scaled(x.e.Against(&c.Peer, evaluate.OnTime), 100)), signed(scaled(costsMore(x.e, &c.Peer), 100)),
 			interval(c.Front.Saves(x.e), 100, 1))
 	}
