@@ -34,14 +34,16 @@ func Plan() (rows []Row) {
 	any := math.Inf(1)
 	for _, s := range []string{asRun, fixed} {
 		best, table, jumps := &Goal{0.99, 14.0, 12}, &Goal{0.989, 14.8, any}, &Goal{0.985, 13.2, any}
-		if s == fixed {
+		steps := 0
+		if s == fixed { // easier: phases are longer and less dense
+			steps = 100_000
 			best, table, jumps = &Goal{0.99, 13.7, 12}, &Goal{0.992, 14.8, any}, &Goal{0.985, 12.7, any}
 		}
 		rows = append(rows,
 			Row{Case: Case{Scenario: s}, Learner: "sarsa-published"},
 			Row{Case: Case{Scenario: s}, Learner: "dqn-published"},
 			Row{Case: Case{Scenario: s}, Learner: "sarsa", Target: table.OnTime, Goal: table},
-			Row{Case: Case{Scenario: s}, Learner: "dqn", Target: best.OnTime, Goal: best},
+			Row{Case: Case{Scenario: s}, Learner: "dqn", Target: best.OnTime, Steps: steps, Goal: best},
 			Row{Case: Case{Scenario: s}, Learner: "ppo", Target: best.OnTime},
 			Row{Case: Case{Scenario: s, Jumps: true}, Learner: "dqn", Target: jumps.OnTime, Steps: 120_000, Goal: jumps},
 			Row{Case: Case{Scenario: s, MaskClock: true}, Learner: "dqn", Target: 0.99, Steps: 80_000})

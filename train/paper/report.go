@@ -31,10 +31,21 @@ var reportText string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"published": func() string { return publishedTable },
+	"list":      func(names []string) string { return strings.Join(names, ", ") },
 }).Parse(reportText))
 
 // Write the report, in Markdown.
 func (r *Report) Write(w io.Writer) error { return reportTemplate.Execute(w, r) }
+
+// Missing names the rows of which no policy is there.
+func (r *Report) Missing() (names []string) {
+	for i := range r.Rows {
+		if m := &r.Rows[i]; len(m.Results) == 0 {
+			names = append(names, fmt.Sprintf("`%s` (%s)", m.Learner, m.Case))
+		}
+	}
+	return names
+}
 
 // publishedTable are the published rows: means over ten episodes of one seed, with
 // standard deviations.
