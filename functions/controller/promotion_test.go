@@ -25,7 +25,7 @@ type worker struct{ n int }
 
 func (w worker) Workers(context.Context) ([]controller.Worker, error) {
 	return []controller.Worker{{Name: "f", Labels: map[string]string{"farmhand.worker": "true"}, Desired: w.n, Ready: w.n,
-		Annotations: map[string]string{"farmhand.policy": "learned", "farmhand.interval": "1s"}}}, nil
+		Annotations: map[string]string{"farmhand.policy": "learned", "farmhand.interval": "3s"}}}, nil
 }
 func (w worker) Replicas(context.Context, string) (int, int, error) { return w.n, w.n, nil }
 func (w worker) Scale(context.Context, string, int) error           { return nil }
@@ -133,8 +133,10 @@ func TestPromotionsAndHandBacksInRedis(t *testing.T) {
 		names = append(names, name)
 		promoted := time.Now()
 		r = await(t, receipts, "a decision of "+name, func(r *controller.Receipt) bool { return r.By == name })
-		if took := time.Since(promoted); took > time.Second {
+		if took := time.Since(promoted); took > 3*time.Second {
 			t.Errorf("the promotion took %s to act, more than the interval", took)
+		} else {
+			t.Logf("a promotion acted after %s", took)
 		}
 		if r.HandNext.Back() || r.HandNext.Pause != 0 {
 			t.Errorf("%+v", r.HandNext)
