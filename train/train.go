@@ -81,7 +81,7 @@ func Default(scenarios ...*workload.Scenario) Config {
 		episode = min(episode, s.Horizon)
 	}
 	c := Config{Scenarios: scenarios, Rule: DefaultRule, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.3, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}

@@ -53,7 +53,7 @@ result is the same, bit for bit.`,
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
 	flags.BoolVar(&o.hideAge, "hide-age", false, "let the policy not see how long the load has been as it is: an ablation")
 	flags.IntVar(&o.patience, "patience", 0, "rounds without a better policy after which it has learned enough (default: all steps are done)")
-	flags.Float64Var(&o.margin, "margin", 0, "by how much of the allowed lateness the policy stays below it, as it will serve other work (default 0.3)")
+	flags.Float64Var(&o.margin, "margin", 0, "by how much of the allowed lateness the policy stays below it, as it will serve other work (default 0.4)")
 	flags.IntVar(&o.clone, "clone", 0, "steps of the rule to imitate first")
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "learners and simulations at the same time")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file in which what was learned is kept on the way; where it exists, go on from it")
