@@ -32,7 +32,7 @@ or WORKER:previous. The champion of a worker acts where its policy is learned.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(policyListCmd(), policyShowCmd(), policyDiffCmd(), policyPromoteCmd(), policyRollbackCmd(), policyExportCmd(), policyImportCmd())
+	cmd.AddCommand(policyListCmd(), policyShowCmd(), policyDiffCmd(), policyPromoteCmd(), policyRollbackCmd(), policyExportCmd(), policyImportCmd(), policyJudgeCmd())
 	return cmd
 }
 
@@ -158,7 +158,12 @@ func writePolicy(out io.Writer, v registry.Version) {
 }
 
 func writeVerdict(out io.Writer, farm string, v registry.Verdict) {
-	fmt.Fprintf(out, "\nthe gate of %s: %s\ncompared with the rule %s, and the champion %s\n", oneLine(farm), oneLine(string(v.Outcome)), textOr(v.Rule), shortOr(v.Champion))
+	fmt.Fprintf(out, "\nthe gate of %s: ", oneLine(farm))
+	writeChecks(out, v)
+}
+
+func writeChecks(out io.Writer, v registry.Verdict) {
+	fmt.Fprintf(out, "%s\ncompared with the rule %s, and the champion %s\n", oneLine(string(v.Outcome)), textOr(v.Rule), shortOr(v.Champion))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "METRIC\tWORK\tAGAINST\tVALUE\t95 %\tLIMIT\tRUNS\tOUTCOME")
 	for _, c := range v.Checks {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"farmhand/internal/fn"
+	"farmhand/policy/learned"
 	"farmhand/registry"
 	"farmhand/registry/policyapi"
 	"farmhand/registry/redisregistry"
@@ -22,7 +24,8 @@ import (
 
 // The scripts testdata/policy*.txtar run the program against the registry as the
 // controller serves it. In them there are one.safetensors and two.safetensors, whose
-// versions are $ONE and $TWO.
+// versions are $ONE and $TWO, and peak.safetensors, which always has replicas for the
+// highest load.
 func TestPolicyCommands(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "policy*.txtar"))
 	if err != nil {
@@ -65,6 +68,10 @@ func setupRegistry(env *testscript.Env) error {
 		if err := os.WriteFile(filepath.Join(env.WorkDir, []string{"one", "two"}[i]+".safetensors"), file, 0o600); err != nil {
 			return err
 		}
+	}
+	peak := registrytest.Always(t, slices.Index(learned.Actions(), "rule-peak"))
+	if err := os.WriteFile(filepath.Join(env.WorkDir, "peak.safetensors"), peak, 0o600); err != nil {
+		return err
 	}
 	env.Values[registryKey{}] = &fakeRegistry{reg, m}
 	return nil
