@@ -171,18 +171,18 @@ func TestReport(t *testing.T) {
 	result := func(onTime, workers float64) *Result {
 		return &Result{OnTime: []float64{onTime, onTime}, StepQoS: []float64{1, 1}, Workers: []float64{workers, workers}, Actions: []float64{8, 8}}
 	}
-	m := Measured{Row: Row{Case: Case{Scenario: "paper-fixed"}, Learner: "ppo", Goal: &Goal{0.99, 13.7, 12}},
+	m := Measured{Row: Row{Case: Case{Scenario: "paper-fixed"}, Learner: "ppo", Target: 0.99, Goals: []Goal{{0.985, 14.4, 12}, {0.99, 13.7, 12}}},
 		Results: []*Result{result(0.98, 12), result(0.995, 13.5), result(0.99, 13.9)}}
 	if got := m.Order(); got[0] != 1 || got[1] != 2 || got[2] != 0 {
 		t.Errorf("seeds in the order %v: want 1 2 0", got)
 	}
 	r := Report{Rows: []Measured{m}}
 	table := r.Table("paper-fixed")
-	if !strings.Contains(table, "| 99.00 ± 0.00 | 13.90 ± 0.00 | 8.00 ± 0.00 | 98.00 @ 12.00, 8.0 | 99.0 @ 13.7, 12 | no |") {
+	if !strings.Contains(table, "| 99.00 ± 0.00 | 13.90 ± 0.00 | 8.00 ± 0.00 | 98.00 @ 12.00, 8.0 | 98.5 @ 14.4, 12; 99.0 @ 13.7, 12 | median; no |") {
 		t.Errorf("the table is\n%s", table)
 	}
-	m.Goal.Workers = 13.95
-	if table := r.Table("paper-fixed"); !strings.Contains(table, "| median |") {
+	m.Goals[1].Workers = 13.95
+	if table := r.Table("paper-fixed"); !strings.Contains(table, "| median; median |") {
 		t.Errorf("the table is\n%s", table)
 	}
 	var b bytes.Buffer

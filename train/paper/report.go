@@ -68,13 +68,13 @@ func (r *Report) Table(scenario string) string {
 		}
 		order := m.Order()
 		median, worst := m.Results[order[(len(order)-1)/2]], m.Results[order[len(order)-1]]
-		wanted, reached := "–", "–"
-		if g := m.Goal; g != nil {
-			wanted, reached = g.String(), met(g.Met(median.Score()), g.Met(worst.Score()))
+		var wanted, reached []string
+		for _, g := range m.Goals {
+			wanted, reached = append(wanted, g.String()), append(reached, met(m.Met(g)))
 		}
 		onTime, workers, actions := median.Intervals()
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", m.Case.name(scenario), m.Learner, len(m.Results),
-			interval(onTime.Mean, onTime.Hi, 100), interval(workers.Mean, workers.Hi, 1), interval(actions.Mean, actions.Hi, 1), short(worst.Score()), wanted, reached)
+			interval(onTime.Mean, onTime.Hi, 100), interval(workers.Mean, workers.Hi, 1), interval(actions.Mean, actions.Hi, 1), short(worst.Score()), strings.Join(wanted, "; "), strings.Join(reached, "; "))
 	}
 	for _, c := range r.Statics {
 		if c.Scenario == scenario {
@@ -108,7 +108,7 @@ func short(s Score) string {
 	return fmt.Sprintf("%.2f @ %.2f, %.1f", 100*s.OnTime, s.Workers, s.Actions)
 }
 
-func (g *Goal) String() string {
+func (g Goal) String() string {
 	s := fmt.Sprintf("%.1f @ %.1f", 100*g.OnTime, g.Workers)
 	if !math.IsInf(g.Actions, 1) {
 		s += fmt.Sprintf(", %.0f", g.Actions)
@@ -116,11 +116,11 @@ func (g *Goal) String() string {
 	return s
 }
 
-func met(median, worst bool) string {
+func met(seeds, all int) string {
 	switch {
-	case worst:
+	case seeds == all:
 		return "all seeds"
-	case median:
+	case 2*seeds > all:
 		return "median"
 	}
 	return "no"
