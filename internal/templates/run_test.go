@@ -26,6 +26,7 @@ func TestSuiteRuns(t *testing.T) {
 	checks := map[string]func(*testing.T, string){
 		"dispatcher": func(t *testing.T, program string) { servesWithout(t, program, away) },
 		"controller": func(t *testing.T, program string) { servesWithout(t, program, away) },
+		"trainer":    func(t *testing.T, program string) { servesWithout(t, program, away) },
 		"montecarlo": func(t *testing.T, program string) {
 			task := `{"spot":100,"strike":105,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":100000,"seed":7}`
 			if r := works(t, program, []byte(task)); !strings.Contains(r.body, `"price":8.67`) {

@@ -75,22 +75,24 @@ func New(c Config) http.Handler {
 	} {
 		a.protected[method] = c.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, serve) }))
 	}
+	a.elsewhere = c.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem.Write(w, problem.New(http.StatusNotFound, "not-found", "the trainer has only one path").At("path", "use /"))
+	}))
 	return a
 }
 
 type api struct {
 	Config
 	protected map[string]http.Handler // by method
+	elsewhere http.Handler            // of other paths
 }
 
 // ServeHTTP implements http.Handler.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/" && r.URL.Path != "" {
-		problem.Write(w, problem.New(http.StatusNotFound, "not-found", "the trainer has only one path").At("path", "use /"))
-		return
-	}
 	h, ok := a.protected[r.Method]
 	switch {
+	case r.URL.Path != "/" && r.URL.Path != "":
+		a.elsewhere.ServeHTTP(w, r)
 	case !ok:
 		w.Header().Set("Allow", "GET, HEAD, POST, DELETE")
 		problem.Write(w, problem.New(http.StatusMethodNotAllowed, "method", r.Method+" is not served").At("method", "use GET, POST or DELETE"))

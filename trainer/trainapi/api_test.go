@@ -200,6 +200,7 @@ func TestRefusals(t *testing.T) {
 		{"DELETE", "/?run=a", "", nil, 401, "Authorization"},
 		{"PUT", "/", "", auth, 405, "method"},
 		{"GET", "/runs", "", auth, 404, "path"},
+		{"POST", "/runs", "", nil, 401, "Authorization"},
 	} {
 		w := call(h, c.method, c.target, c.body, c.header...)
 		var p problem.Problem
