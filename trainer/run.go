@@ -78,6 +78,11 @@ type Progress struct {
 	Calibration *Calibration `json:"calibration,omitempty"`
 }
 
+// NewProgress is that of a run which has not begun.
+func NewProgress() Progress {
+	return Progress{Phase: Calibrate, Return: policy.Unknown, OnTime: policy.Unknown, Workers: policy.Unknown, Left: policy.Unknown}
+}
+
 // Calibration says which simulated farm a run learned in, and how much it is like the
 // real one.
 type Calibration struct {

@@ -26,7 +26,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"farmhand/policy"
 	"farmhand/trainer"
 )
 
@@ -91,7 +90,7 @@ func (s *Store) Create(ctx context.Context, id string, r trainer.Request, slice,
 	if err != nil {
 		return trainer.Run{}, false, fmt.Errorf("trainer: %w", err)
 	}
-	progress, err := encode(trainer.Progress{Phase: trainer.Calibrate, Return: policy.Unknown, OnTime: policy.Unknown, Workers: policy.Unknown, Left: policy.Unknown})
+	progress, err := encode(trainer.NewProgress())
 	if err != nil {
 		return trainer.Run{}, false, err
 	}

@@ -194,6 +194,7 @@ func (s *session) training(scenario *workload.Scenario) train.Config {
 	r := &s.run.Request
 	c := train.Default(scenario)
 	c.Learner, c.Steps, c.Seed, c.Jobs = r.Learner, r.Budget, r.Seed, s.cfg.Jobs
+	c.Fallback = s.state.rule // which the gate compares with
 	if r.Rule != "" {
 		c.Rule = r.Rule
 	}

@@ -39,7 +39,7 @@ func (s *session) serve(ctx context.Context) error {
 	if err := s.state.load(saved); err != nil {
 		return fail(err)
 	}
-	s.progress = s.run.Progress
+	s.progress = s.state.progress
 	held, stop := s.hold(ctx)
 	err = s.place(held)
 	stop()
@@ -157,6 +157,7 @@ func (s *session) commit(ctx context.Context) error {
 	var saved []byte
 	if s.run.State == trainer.Running {
 		var err error
+		s.state.progress = s.run.Progress
 		if saved, err = s.state.save(); err != nil {
 			s.run.State, s.run.Error, saved = trainer.Failed, clip(err.Error()), nil
 		}

@@ -12,8 +12,11 @@ import (
 	"farmhand/trainer/fit"
 )
 
-// state is what a run has from one slice to the next, beside its progress.
+// state is what a run has from one slice to the next.
 type state struct {
+	// progress at the end of the slice. What a store has may be that of a slice which
+	// never came to its end.
+	progress trainer.Progress
 	spent    float64   // s of work in this phase
 	gathered bool      // what is known of the farm
 	known    fit.Known // rows of telemetry; none: nothing is known
@@ -43,12 +46,14 @@ func (s *state) save() ([]byte, error) {
 // load the state of the slice before; nil: there was none.
 func (s *state) load(saved []byte) error {
 	if saved == nil {
+		s.progress = trainer.NewProgress()
 		return nil
 	}
 	return checkpoint.Load(bytes.NewReader(saved), header, s.visit)
 }
 
 func (s *state) visit(c *checkpoint.Codec) {
+	s.visitProgress(c)
 	c.Float("spent", &s.spent)
 	for _, b := range []*bool{&s.gathered, &s.fitted} {
 		n := 0
@@ -70,6 +75,22 @@ func (s *state) visit(c *checkpoint.Codec) {
 				*b = nil
 			}
 		}
+	}
+}
+
+func (s *state) visitProgress(c *checkpoint.Codec) {
+	b, err := json.Marshal(s.progress)
+	if err != nil {
+		c.Fail(err)
+		return
+	}
+	c.Bytes("progress", &b, trainer.MaxProgress)
+	if !c.Reading() || c.Failed() {
+		return
+	}
+	s.progress = trainer.Progress{}
+	if err := json.Unmarshal(b, &s.progress); err != nil {
+		c.Fail(err)
 	}
 }
 

@@ -106,7 +106,11 @@ func TestKilledAnywhere(t *testing.T) {
 		if !ok {
 			break
 		}
-		if _, err := s.runs.Begin(ctx, ticket.Run, ticket.Slice, "killed"); err != nil { // and is never heard of again
+		if _, err := s.runs.Begin(ctx, ticket.Run, ticket.Slice, "killed"); err != nil {
+			t.Fatal(err)
+		}
+		// It came far, told so, and is never heard of again.
+		if err := s.runs.Hold(ctx, "a", "killed", trainer.Progress{Phase: trainer.Judge, Steps: 1e6, Version: strings.Repeat("ab", 32)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Slice(ctx, ticket); !errors.Is(err, trainer.ErrHeld) {
