@@ -25,7 +25,8 @@ type Inputs struct {
 	Observation policy.Observation `json:"observation"`
 	Mode        Mode               `json:"mode"`
 	Policy      string             `json:"policy"`            // specification of the farm's policy
-	Fallback    string             `json:"fallback"`          // and of the rule
+	Fallback    string             `json:"fallback"`          // and of the rule: the law that decides where the policy may not
+	Adviser     string             `json:"adviser,omitempty"` // of the learned policy; "" = the rule is
 	Learned     *Choice            `json:"learned,omitempty"` // where the policy is a learned one
 	Beside      *Choice            `json:"shadow,omitempty"`  // the policy that is asked beside it
 	Memory      Memories           `json:"memory"`
@@ -38,11 +39,12 @@ type Inputs struct {
 	Blocked     string             `json:"blocked,omitempty"` // why the ledger hands nothing out
 }
 
-// Memories are what the policy and the rule remember.
+// Memories are what the policies remember, each for itself.
 type Memories struct {
-	Policy policy.Memory `json:"policy,omitempty"`
-	Rule   policy.Memory `json:"rule,omitempty"`
-	Shadow policy.Memory `json:"shadow,omitempty"`
+	Policy  policy.Memory `json:"policy,omitempty"`
+	Rule    policy.Memory `json:"rule,omitempty"`
+	Adviser policy.Memory `json:"adviser,omitempty"`
+	Shadow  policy.Memory `json:"shadow,omitempty"`
 }
 
 // Verdict is what was decided.
@@ -53,6 +55,7 @@ type Verdict struct {
 	By      string          `json:"by,omitempty"` // the policy whose wish counts; "" = none was asked
 
 	HandedBack *guard.HandBack  `json:"handed_back,omitempty"` // the learned policy, by this decision
+	Advice     *policy.Decision `json:"advice,omitempty"`      // of the adviser, where there is one: the least in a crisis
 	ShadowWish *policy.Decision `json:"shadow_wish,omitempty"`
 
 	After    Memories    `json:"-"` // what the policies remember now
@@ -69,17 +72,19 @@ func Decide(in Inputs, learned ...policy.Learned) Verdict { return in.decide(lea
 // without one it took what is noted.
 func (in *Inputs) decide(learned []policy.Learned, watch stopwatch) Verdict {
 	obs := &in.Observation
-	v := Verdict{After: Memories{Policy: remember(in.Memory.Policy), Rule: remember(in.Memory.Rule), Shadow: maps.Clone(in.Memory.Shadow)}, HandNext: in.Hand}
+	v := Verdict{After: Memories{Policy: remember(in.Memory.Policy), Rule: remember(in.Memory.Rule),
+		Adviser: maps.Clone(in.Memory.Adviser), Shadow: maps.Clone(in.Memory.Shadow)}, HandNext: in.Hand}
 	if why := in.waits(); why != "" {
 		v.Wish, v.Rule = policy.Hold(obs, why), policy.Hold(obs, why)
 		v.Outcome, _ = in.Guard.Apply(obs, v.Wish, v.Rule, in.State)
 		v.Next = in.Guard.Pass(obs, in.State)
 		return v
 	}
-	if rule, err := policy.New(in.Fallback); err != nil {
-		v.Rule = policy.Hold(obs, err.Error())
-	} else {
-		v.Rule = rule.Decide(obs, v.After.Rule)
+	v.Rule = in.law(in.Fallback, v.After.Rule)
+	if in.Adviser != "" {
+		v.After.Adviser = remember(v.After.Adviser)
+		d := in.law(in.Adviser, v.After.Adviser)
+		v.Advice = &d
 	}
 	v.By = in.Policy
 	if in.Learned != nil {
@@ -90,12 +95,17 @@ func (in *Inputs) decide(learned []policy.Learned, watch stopwatch) Verdict {
 	if in.Beside != nil {
 		in.shadow(&v, learned)
 	}
-	acted, limits := v.Wish, in.Guard
+	acted, least, limits := v.Wish, v.Rule, in.Guard
 	if in.Mode == Shadow {
 		acted, v.By = v.Rule, in.Fallback
 	}
-	limits.Learned = limits.Learned || in.Learned != nil && v.By == in.Learned.Version
-	v.Outcome, v.Next = limits.Apply(obs, acted, v.Rule, in.State)
+	if in.Learned != nil && v.By == in.Learned.Version {
+		limits.Learned = true
+		if v.Advice != nil {
+			least = *v.Advice
+		}
+	}
+	v.Outcome, v.Next = limits.Apply(obs, acted, least, in.State)
 	if in.Mode == DryRun {
 		v.Next = in.Guard.Pass(obs, in.State)
 	}
@@ -115,6 +125,15 @@ func (in *Inputs) waits() string {
 		return "the farm's champion is being read"
 	}
 	return ""
+}
+
+// law is what a law wishes; one that cannot be made holds.
+func (in *Inputs) law(spec string, m policy.Memory) policy.Decision {
+	law, err := policy.New(spec)
+	if err != nil {
+		return policy.Hold(&in.Observation, err.Error())
+	}
+	return law.Decide(&in.Observation, m)
 }
 
 // ask asks the law that the farm's policy is.

@@ -19,6 +19,8 @@ type pupil struct {
 	n     int
 	made  int     // 0: as the observations are
 	rule  float64 // wish of its rule; 0: three
+	law   string  // its rule; "": one that wishes so
+	back  string  // its fallback; "": its rule
 	takes time.Duration
 	judge func(o *policy.Observation) (n int, widths float64) // nil: n
 }
@@ -33,7 +35,15 @@ func (p *pupil) Made() int {
 }
 
 func (p *pupil) Rule() policy.Policy {
-	law, err := policy.New(fmt.Sprintf("static:n=%g", cmp.Or(p.rule, 3)))
+	law, err := policy.New(cmp.Or(p.law, fmt.Sprintf("static:n=%g", cmp.Or(p.rule, 3))))
+	if err != nil {
+		panic(err)
+	}
+	return law
+}
+
+func (p *pupil) Fallback() policy.Policy {
+	law, err := policy.New(cmp.Or(p.back, p.Rule().Name()))
 	if err != nil {
 		panic(err)
 	}

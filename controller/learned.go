@@ -75,14 +75,15 @@ func canonical(spec string) (string, error) {
 // unfit is a policy that cannot be asked: it has learned from other observations. It
 // is handed back before it is.
 type unfit struct {
-	policy.Policy // the rule
+	policy.Policy // the rule, and the fallback
 	name          string
 	made          int
 }
 
-func (u *unfit) Name() string        { return u.name }
-func (u *unfit) Made() int           { return u.made }
-func (u *unfit) Rule() policy.Policy { return u.Policy }
+func (u *unfit) Name() string            { return u.name }
+func (u *unfit) Made() int               { return u.made }
+func (u *unfit) Rule() policy.Policy     { return u.Policy }
+func (u *unfit) Fallback() policy.Policy { return u.Policy }
 func (u *unfit) Judge(o *policy.Observation, m policy.Memory) (policy.Decision, policy.Strange) {
 	return u.Decide(o, m), policy.Strange{}
 }

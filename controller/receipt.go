@@ -84,7 +84,7 @@ func (r *Receipt) Replay(learned ...policy.Learned) error {
 	for _, c := range []struct {
 		what      string
 		then, now any
-	}{{"wish", r.Wish, v.Wish}, {"rule", r.Rule, v.Rule}, {"outcome", r.Outcome, v.Outcome},
+	}{{"wish", r.Wish, v.Wish}, {"rule", r.Rule, v.Rule}, {"advice", r.Advice, v.Advice}, {"outcome", r.Outcome, v.Outcome},
 		{"hand-back", r.HandedBack, v.HandedBack}, {"shadow's wish", r.ShadowWish, v.ShadowWish}} {
 		if !reflect.DeepEqual(c.then, c.now) {
 			return fmt.Errorf("controller: receipt %d of %s: the %s was %+v and is %+v now", r.Seq, r.Farm, c.what, c.then, c.now)

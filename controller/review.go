@@ -54,7 +54,7 @@ type subject struct {
 	farm     string
 	interval time.Duration
 	learned  string        // name of the learned policy that decides; "" = a law, or the rule, does
-	rule     policy.Policy // of the learned policy
+	rule     policy.Policy // the learned policy's fallback
 	shadow   policy.Policy // nil = none
 }
 
@@ -66,7 +66,7 @@ func (f *farm) subject() (s subject, ok bool) {
 	s = subject{farm: f.name, interval: f.eff.Interval}
 	m := &f.mind
 	if m.active != nil && f.eff.Mode == Act && !f.state.Hand.Back() {
-		s.learned, s.rule = m.active.Name(), m.active.Rule()
+		s.learned, s.rule = m.active.Name(), m.active.Fallback()
 	}
 	switch {
 	case m.beside != nil:

@@ -24,14 +24,14 @@ func (w *world) handBack(farm string) *controller.Receipt {
 // second one: it began with a long window of its own decisions, and ends a minute later.
 func TestCostlyPolicyIsHandedBack(t *testing.T) {
 	for cause, c := range map[string]struct {
-		rule   float64 // wish of the rule, and hundreds of worker-seconds
+		back   string // its wish are hundreds of worker-seconds
 		onTime policy.Maybe
-	}{guard.CauseCostly: {10, 1}, guard.CauseLate: {14, 0.5}, "": {12, 1}} {
+	}{guard.CauseCostly: {"static:n=10", 1}, guard.CauseLate: {"static:n=14", 0.5}, "": {"static:n=12", 1}} {
 		t.Run(cause, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				w.add("f", 1, "policy", "learned")
-				w.registry.promote("f", &pupil{name: "aaaa", n: 5, rule: c.rule})
-				w.referee.onTime, w.due = c.onTime, 50*time.Millisecond // every task is late
+				w.registry.promote("f", &pupil{name: "aaaa", n: 5, rule: 11, back: c.back}) // whatever advises it
+				w.referee.onTime, w.due = c.onTime, 50*time.Millisecond                     // every task is late
 				began := time.Now()
 				c, scrape := w.measured(w.learning("A"))
 				c.Start()

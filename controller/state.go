@@ -17,9 +17,10 @@ type state struct {
 	Version  int          `json:"version"`
 	Seq      int64        `json:"seq"` // of the last receipt
 	Ticked   time.Time    `json:"ticked"`
-	Policy   string       `json:"policy"`           // that Memory belongs to
-	Fallback string       `json:"fallback"`         // likewise
-	Shadow   string       `json:"shadow,omitempty"` // likewise
+	Policy   string       `json:"policy"`            // that Memory belongs to
+	Fallback string       `json:"fallback"`          // likewise
+	Adviser  string       `json:"adviser,omitempty"` // likewise
+	Shadow   string       `json:"shadow,omitempty"`  // likewise
 	Memory   Memories     `json:"memory"`
 	Guard    guard.State  `json:"guard"`
 	Hand     guard.Hand   `json:"hand,omitzero"`

@@ -102,9 +102,19 @@ type mind struct {
 // fallback is the specification of the rule.
 func (m *mind) fallback() string {
 	if m.active != nil {
-		return m.active.Rule().Name()
+		return m.active.Fallback().Name()
 	}
 	return DefaultPolicy
+}
+
+// adviser is the specification of what advises the learned policy; "" = the rule does.
+func (m *mind) adviser() string {
+	if m.active != nil {
+		if spec := m.active.Rule().Name(); spec != m.fallback() {
+			return spec
+		}
+	}
+	return ""
 }
 
 // key tells which policy it is: what another one remembered is not its own.
@@ -128,13 +138,16 @@ func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign
 	if rule := m.fallback(); s.Fallback != rule && !m.policy.Loading {
 		s.Fallback, s.Memory.Rule = rule, nil
 	}
+	if adviser := m.adviser(); s.Adviser != adviser && !m.policy.Loading {
+		s.Adviser, s.Memory.Adviser = adviser, nil
+	}
 	if s.Shadow != m.shadow.key() && !m.shadow.Loading {
 		s.Shadow, s.Memory.Shadow = m.shadow.key(), nil
 	}
 	s.Seq++
 	s.Ticked = now
 	r := &Receipt{Farm: f.name, At: now, Seq: s.Seq, Controller: owner, Fence: f.fence, Foreign: foreign, Acted: f.acted, Before: o.Desired,
-		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: m.fallback(), Memory: s.Memory,
+		Inputs: Inputs{Observation: o, Mode: f.eff.Mode, Policy: f.eff.Policy, Fallback: m.fallback(), Adviser: m.adviser(), Memory: s.Memory,
 			Guard: guard.Settings{Budget: f.eff.Budget}, State: s.Guard, Busy: f.call, Blocked: f.blocked, Hand: s.Hand, Trial: f.trial}}
 	if choice := m.policy; choice.Learned() {
 		r.Learned = &choice

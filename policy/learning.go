@@ -1,13 +1,16 @@
 package policy
 
-// Learned is a policy that was learned. It knows what it has learned from, and the
-// rule that takes its place.
+// Learned is a policy that was learned. It knows what it has learned from, the rule
+// that advises it, and the law that takes its place.
 type Learned interface {
 	Policy
 	// Made is the version of the observations that it has learned from.
 	Made() int
-	// Rule is the rule that advises it, and decides where it may not.
+	// Rule is the rule that advises it, and the least that it may ask for in a crisis.
 	Rule() Policy
+	// Fallback decides where it may not, and is what it is compared with. It may be
+	// the rule.
+	Fallback() Policy
 	// Judge decides as Decide does, and tells how strange the observation is to it.
 	Judge(o *Observation, m Memory) (Decision, Strange)
 }

@@ -35,6 +35,7 @@ type Summary struct {
 	Seed        uint64             `json:"seed"`
 	Steps       int                `json:"steps"`
 	Rule        string             `json:"rule"`
+	Fallback    string             `json:"fallback,omitempty"` // empty: the rule
 	Observation int                `json:"observation_version"`
 	Training    map[string]float64 `json:"training,omitempty"`
 }
@@ -54,7 +55,7 @@ func Validate(file []byte) (Summary, error) {
 	}
 	m := p.Meta
 	s := Summary{Learner: clip(m.Learner), Environment: clip(m.Environment), Scenario: clip(m.Scenario), Seed: m.Seed, Steps: m.Steps,
-		Rule: clip(m.Rule), Observation: m.Observation}
+		Rule: clip(m.Rule), Fallback: clip(m.Fallback), Observation: m.Observation}
 	s.Training = map[string]float64{}
 	for _, name := range slices.Sorted(maps.Keys(m.Training))[:min(len(m.Training), maxTraining)] {
 		s.Training[clip(name)] = m.Training[name]

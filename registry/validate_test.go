@@ -36,8 +36,11 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Learner != "dqn" || s.Rule != registrytest.Rule || s.Observation != policy.ObservationVersion || s.Training["on_time"] != 0.97 {
+	if s.Learner != "dqn" || s.Rule != registrytest.Rule || s.Fallback != "" || s.Observation != policy.ObservationVersion || s.Training["on_time"] != 0.97 {
 		t.Errorf("the summary is %+v", s)
+	}
+	if s, err := registry.Validate(spoilt(t, func(f *learned.File) { f.Fallback = "static:n=4" })); err != nil || s.Fallback != "static:n=4" {
+		t.Errorf("the summary is %+v, %v", s, err)
 	}
 	replaced := func(old, new string) []byte {
 		if !bytes.Contains(file, []byte(old)) {
@@ -46,15 +49,16 @@ func TestValidate(t *testing.T) {
 		return bytes.Replace(file, []byte(old), []byte(new), 1)
 	}
 	for want, bad := range map[string][]byte{
-		"no policy file":          []byte("PK\x03\x04 a zip archive, not a policy"),
-		"0 bytes":                 nil,
-		"whole safetensors file":  file[:12],
-		"numbers":                 file[:len(file)-1],
-		"observations of version": replaced(fmt.Sprintf(`observation_version\":%d`, policy.ObservationVersion), `observation_version\":9`),
-		"want at most":            make([]byte, registry.MaxFile+1),
-		"a weight is NaN":         nanWeight(t, file),
-		"feature ":                spoilt(t, func(f *learned.File) { f.Low[3] = math.NaN() }),
-		"was in 2…1":              spoilt(t, func(f *learned.File) { f.Low[0], f.High[0] = 2, 1 }),
+		"no policy file":             []byte("PK\x03\x04 a zip archive, not a policy"),
+		"0 bytes":                    nil,
+		"whole safetensors file":     file[:12],
+		"numbers":                    file[:len(file)-1],
+		"observations of version":    replaced(fmt.Sprintf(`observation_version\":%d`, policy.ObservationVersion), `observation_version\":9`),
+		"want at most":               make([]byte, registry.MaxFile+1),
+		"the fallback of the policy": bytes.Replace(spoilt(t, func(f *learned.File) { f.Fallback = "static:n=4" }), []byte("static:"), []byte("magics:"), 1),
+		"a weight is NaN":            nanWeight(t, file),
+		"feature ":                   spoilt(t, func(f *learned.File) { f.Low[3] = math.NaN() }),
+		"was in 2…1":                 spoilt(t, func(f *learned.File) { f.Low[0], f.High[0] = 2, 1 }),
 		"it makes ": spoilt(t, func(f *learned.File) {
 			for i := range f.Net.Layers[0].Weight {
 				f.Net.Layers[0].Weight[i] = 1e308

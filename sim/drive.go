@@ -10,13 +10,13 @@ import (
 
 // Driver decides for a simulated farm as the controller does for a live one: the
 // policy wishes, the guard limits. Where there is a guard, a policy.Learned is handed
-// back to its rule as there: for what is no number, for observations of another
+// back to its fallback as there: for what is no number, for observations of another
 // version and for strange ones. How long an inference takes is not looked at, since a
 // run must not depend on the machine, and there are no trials: a run would play its
 // own past again in the simulator that it is played in.
 type Driver struct {
 	Policy policy.Policy
-	Rule   policy.Policy   // nil: the policy itself
+	Rule   policy.Policy   // least in a crisis; nil: the policy itself, or the rule that advises it
 	Guard  *guard.Settings // nil: no guard but the bounds of the farm
 	Step   func(*Step)     // nil; called after each decision, with memory that is used again
 }
@@ -25,7 +25,7 @@ type Driver struct {
 type Step struct {
 	At          float64
 	Observation *policy.Observation
-	Wish, Rule  policy.Decision
+	Wish, Rule  policy.Decision // of the policy, and of what decides where it may not
 	Outcome     guard.Outcome
 	HandedBack  *guard.HandBack // in this step; nil = it was not
 }
@@ -69,21 +69,26 @@ func (s *Sim) Play(ctx context.Context, d Driver) (Result, error) {
 
 // Pilot makes the decisions of a Driver, and remembers for it.
 type Pilot struct {
-	d          Driver
-	wish, rule policy.Memory
-	state      guard.State
-	learned    policy.Learned // nil where the policy is none, or nothing guards it
-	hand       guard.Hand
-	step       Step
+	d       Driver
+	state   guard.State
+	learned policy.Learned // nil where the policy is none, or nothing guards it
+	adviser policy.Policy  // of the learned policy; nil where it is its fallback, too
+	hand    guard.Hand
+	step    Step
+
+	wish, rule, advice policy.Memory
 }
 
 // NewPilot returns a Pilot that has decided nothing yet.
 func NewPilot(d Driver) *Pilot {
-	p := &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}}
+	p := &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}, advice: policy.Memory{}}
 	if l, ok := d.Policy.(policy.Learned); ok && d.Guard != nil {
-		p.learned = l
-		if d.Rule == nil {
-			p.d.Rule = l.Rule()
+		p.learned, p.adviser, p.d.Rule = l, d.Rule, l.Fallback()
+		if p.adviser == nil {
+			p.adviser = l.Rule()
+		}
+		if p.adviser.Name() == p.d.Rule.Name() {
+			p.adviser = nil
 		}
 	}
 	return p
@@ -116,9 +121,15 @@ func (p *Pilot) Decide(o *policy.Observation, calling bool) *Step {
 	}
 	if p.d.Guard == nil {
 		st.Outcome = bounded(o, st.Wish)
-	} else {
-		st.Outcome, p.state = p.d.Guard.Apply(o, st.Wish, st.Rule, p.state)
+		return st
 	}
+	least := st.Rule
+	if p.adviser != nil {
+		if advice := p.adviser.Decide(o, p.advice); !p.hand.Back() {
+			least = advice
+		}
+	}
+	st.Outcome, p.state = p.d.Guard.Apply(o, st.Wish, least, p.state)
 	return st
 }
 

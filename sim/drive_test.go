@@ -91,14 +91,15 @@ func TestPilotDecidesAsTheController(t *testing.T) {
 // scholar is a learned policy that finds a farm strange from some instant on, or loses
 // its mind.
 type scholar struct {
-	policy.Policy // as which it decides
-	rule          policy.Policy
-	strange, mad  float64 // seconds of a run; 0: never
+	policy.Policy               // as which it decides
+	rule, back    policy.Policy // that advises, and that it is handed back to
+	strange, mad  float64       // seconds of a run; 0: never
 }
 
-func (s *scholar) Name() string        { return "learned:scholar" }
-func (s *scholar) Made() int           { return policy.ObservationVersion }
-func (s *scholar) Rule() policy.Policy { return s.rule }
+func (s *scholar) Name() string            { return "learned:scholar" }
+func (s *scholar) Made() int               { return policy.ObservationVersion }
+func (s *scholar) Rule() policy.Policy     { return s.rule }
+func (s *scholar) Fallback() policy.Policy { return s.back }
 func (s *scholar) Judge(o *policy.Observation, m policy.Memory) (policy.Decision, policy.Strange) {
 	at := o.At.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).Seconds()
 	d := s.Policy.Decide(o, m)
@@ -112,7 +113,7 @@ func (s *scholar) Judge(o *policy.Observation, m policy.Memory) (policy.Decision
 }
 
 // A learned policy is handed back in a run as it is by the controller, in the same
-// step, and the run goes on under its rule.
+// step, and the run goes on under its fallback. What advises it limits it no longer.
 func TestPilotHandsBackAsTheController(t *testing.T) {
 	law, err := policy.New("staffing:down=10")
 	if err != nil {
@@ -122,40 +123,66 @@ func TestPilotHandsBackAsTheController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cause, p := range map[string]*scholar{guard.CauseNaN: {mad: 200}, guard.CauseStrange: {strange: 200}, "": {}} {
-		p.Policy, p.rule = law, rule
-		sc, tasks := wave()
-		s, err := sim.New(sim.Config{Scenario: sc, Tasks: tasks, Seed: 1})
-		if err != nil {
-			t.Fatal(err)
+	small, err := policy.New("staffing:down=10,headroom=0.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := policy.New("static:n=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cause, p := range map[string]scholar{guard.CauseNaN: {mad: 200}, guard.CauseStrange: {strange: 200}, "": {}} {
+		for _, back := range []policy.Policy{rule, two, law} {
+			p.Policy, p.rule, p.back = small, rule, back
+			handsBackAsTheController(t, cause, &p)
 		}
-		pilot := sim.NewPilot(sim.Driver{Policy: p, Guard: &guard.Settings{Learned: true}})
-		in := controller.Inputs{Mode: controller.Act, Policy: "learned", Fallback: rule.Name(), Learned: &controller.Choice{Spec: "learned", Version: p.Name()}}
-		backs, at := 0, 0.0
-		for more := true; more; more = s.Advance() {
-			s.Observe(&in.Observation)
-			in.Busy = s.Calling()
-			step := pilot.Decide(&in.Observation, s.Calling())
-			v := controller.Decide(in, p)
-			in.Memory, in.State, in.Hand = v.After, v.Next, v.HandNext
-			if !in.Busy && (step.Wish != v.Wish || step.Rule != v.Rule || text(t, step.Outcome) != text(t, v.Outcome)) || text(t, step.HandedBack) != text(t, v.HandedBack) {
-				t.Fatalf("at %g s: %s, %s, %s\nthe controller: %s, %s, %s", s.Now(), text(t, step.Wish), text(t, step.Outcome), text(t, step.HandedBack), text(t, v.Wish), text(t, v.Outcome), text(t, v.HandedBack))
-			}
-			if step.HandedBack != nil {
-				backs, at = backs+1, s.Now()
-				if step.HandedBack.Cause != cause {
-					t.Errorf("handed back by %+v", step.HandedBack)
-				}
-			}
-			if n := in.Observation.Desired; step.Outcome.Hold {
-				s.Scale(n)
-			} else {
-				s.Scale(step.Outcome.Replicas)
+	}
+}
+
+func handsBackAsTheController(t *testing.T, cause string, p *scholar) {
+	sc, tasks := wave()
+	s, err := sim.New(sim.Config{Scenario: sc, Tasks: tasks, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pilot := sim.NewPilot(sim.Driver{Policy: p, Guard: &guard.Settings{Learned: true}})
+	in := controller.Inputs{Mode: controller.Act, Policy: "learned", Fallback: p.back.Name(), Learned: &controller.Choice{Spec: "learned", Version: p.Name()}}
+	if p.back != p.rule {
+		in.Adviser = p.rule.Name()
+	}
+	backs, at, floors := 0, 0.0, 0
+	for more := true; more; more = s.Advance() {
+		s.Observe(&in.Observation)
+		in.Busy = s.Calling()
+		step := pilot.Decide(&in.Observation, s.Calling())
+		v := controller.Decide(in, p)
+		in.Memory, in.State, in.Hand = v.After, v.Next, v.HandNext
+		if !in.Busy && (step.Wish != v.Wish || step.Rule != v.Rule || text(t, step.Outcome) != text(t, v.Outcome)) || text(t, step.HandedBack) != text(t, v.HandedBack) {
+			t.Fatalf("at %g s: %s, %s, %s\nthe controller: %s, %s, %s", s.Now(), text(t, step.Wish), text(t, step.Outcome), text(t, step.HandedBack), text(t, v.Wish), text(t, v.Outcome), text(t, v.HandedBack))
+		}
+		if step.HandedBack != nil {
+			backs, at = backs+1, s.Now()
+			if step.HandedBack.Cause != cause {
+				t.Errorf("handed back by %+v", step.HandedBack)
 			}
 		}
-		if cause == "" && backs != 0 || cause != "" && (backs != 1 || at < 200 || at > 212) {
-			t.Errorf("%s: handed back %d times, at %g s", cause, backs, at)
+		if step.Outcome.Bound(guard.LimitRule) {
+			floors++
 		}
+		if backs > 0 && !in.Busy && (step.Wish.Replicas != step.Rule.Replicas || v.By != p.back.Name() || step.Outcome.Bound(guard.LimitRule)) {
+			t.Fatalf("at %g s, handed back: %s wishes %s, and %s is done", s.Now(), v.By, text(t, step.Wish), text(t, step.Outcome))
+		}
+		if n := in.Observation.Desired; step.Outcome.Hold {
+			s.Scale(n)
+		} else {
+			s.Scale(step.Outcome.Replicas)
+		}
+	}
+	if floors == 0 {
+		t.Errorf("%s, back to %s: the adviser never was the least", cause, p.back.Name())
+	}
+	if cause == "" && backs != 0 || cause != "" && (backs != 1 || at < 200 || at > 212) {
+		t.Errorf("%s: handed back %d times, at %g s", cause, backs, at)
 	}
 }
 

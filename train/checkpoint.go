@@ -48,7 +48,7 @@ func (t *Trainer) header() []byte {
 		h.Write(s.YAML())
 		scenarios = append(scenarios, fmt.Sprintf("%s (%x)", s.Name, h.Sum64()))
 	}
-	b, err := json.Marshal(map[string]any{"training": 1, "scenarios": scenarios, "rule": c.Rule, "learner": c.Learner, "steps": c.Steps,
+	b, err := json.Marshal(map[string]any{"training": 1, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
 		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "hide": c.Hide, "settings": json.RawMessage(t.config)})
 	if err != nil {

@@ -166,7 +166,7 @@ func frameBytes(spec *env.Spec) int { return 4*spec.Observation.Len() + 18 }
 func (t *Trainer) write() ([]byte, error) {
 	box := t.envs.Spec().Observation
 	f := &learned.File{
-		Meta: learned.Meta{Rule: t.cfg.Rule, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
+		Meta: learned.Meta{Rule: t.cfg.Rule, Fallback: t.cfg.Fallback, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
 			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Hidden: t.cfg.Hide, Settings: json.RawMessage(t.config)},
 		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,

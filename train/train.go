@@ -19,6 +19,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ import (
 type Config struct {
 	Scenarios []*workload.Scenario
 	Rule      string  // specification of the rule that advises
+	Fallback  string  // of the law that a farm is handed back to; empty: the rule
 	Learner   string  // one of Learners
 	Steps     int     // environment steps in all
 	Round     int     // steps between two looks at the policy
@@ -74,13 +76,17 @@ type Config struct {
 // learner knows better than a headroom how much more is needed, and when.
 const DefaultRule = "staffing:down=0,headroom=0.9"
 
+// DefaultFallback takes the policy's place on a farm unless another is said. What
+// advises by default is too small to decide alone.
+const DefaultFallback = "staffing"
+
 // Default is the configuration for one or more scenarios.
 func Default(scenarios ...*workload.Scenario) Config {
 	episode := 1800.0
 	for _, s := range scenarios {
 		episode = min(episode, s.Horizon)
 	}
-	c := Config{Scenarios: scenarios, Rule: DefaultRule, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
+	c := Config{Scenarios: scenarios, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
 		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
@@ -102,6 +108,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := policy.New(c.Rule); err != nil {
 		return fmt.Errorf("train: Rule: %w", err)
+	}
+	if _, err := policy.New(cmp.Or(c.Fallback, c.Rule)); err != nil {
+		return fmt.Errorf("train: Fallback: %w", err)
 	}
 	for _, n := range []struct {
 		name     string

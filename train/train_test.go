@@ -260,6 +260,7 @@ func TestBadConfiguration(t *testing.T) {
 		"Episode is 1":      func(c *Config) { c.Episode = 1 },
 		"no learner":        func(c *Config) { c.Learner = "oracle" },
 		"Rule":              func(c *Config) { c.Rule = "magic" },
+		"Fallback":          func(c *Config) { c.Fallback = "magic" },
 		"no Scenarios":      func(c *Config) { c.Scenarios = nil },
 		"Patience is -1":    func(c *Config) { c.Patience = -1 },
 		"Round is 0":        func(c *Config) { c.Round = 0 },

@@ -12,9 +12,10 @@ import (
 // graduate is a learned policy that wishes for six, and for what is no number at last.
 type graduate struct{ policy.Policy }
 
-func (graduate) Name() string          { return "learned:0123456789ab" }
-func (graduate) Made() int             { return policy.ObservationVersion }
-func (g graduate) Rule() policy.Policy { return g.Policy }
+func (graduate) Name() string              { return "learned:0123456789ab" }
+func (graduate) Made() int                 { return policy.ObservationVersion }
+func (g graduate) Rule() policy.Policy     { return g.Policy }
+func (g graduate) Fallback() policy.Policy { return g.Policy }
 func (graduate) Judge(o *policy.Observation, _ policy.Memory) (policy.Decision, policy.Strange) {
 	if o.At.After(noon.Add(3 * time.Second)) {
 		return policy.Decision{Replicas: -1}, policy.Strange{}

@@ -130,6 +130,9 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 	if r.Policy != r.Fallback && r.Decider() != r.Fallback || noted != "" {
 		line("rule", "%s by %s: %s", wishText(r.Rule), r.Fallback, r.Rule.Reason)
 	}
+	if d := r.Advice; d != nil {
+		line("advice", "%s by %s: %s", wishText(*d), r.Adviser, d.Reason)
+	}
 	if d := r.ShadowWish; d != nil {
 		line("shadow", "%s by %s: %s", wishText(*d), cmp.Or(r.Beside.Version, r.Beside.Spec), d.Reason)
 	}

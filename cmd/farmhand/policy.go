@@ -144,6 +144,7 @@ func writePolicy(out io.Writer, v registry.Version) {
 	fmt.Fprintf(w, "learner\t%s, seed %d, %d steps\n", textOr(s.Learner), s.Seed, s.Steps)
 	fmt.Fprintf(w, "learned in\t%s, %s\n", textOr(s.Environment), textOr(s.Scenario))
 	fmt.Fprintf(w, "advised by\t%s\n", textOr(s.Rule))
+	fmt.Fprintf(w, "falls back on\t%s\n", textOr(cmp.Or(s.Fallback, s.Rule)))
 	fmt.Fprintf(w, "bytes\t%d\n", v.Bytes)
 	for _, name := range slices.Sorted(maps.Keys(s.Training)) {
 		fmt.Fprintf(w, "training: %s\t%.6g\n", oneLine(name), s.Training[name])

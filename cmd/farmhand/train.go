@@ -46,6 +46,7 @@ result is the same, bit for bit.`,
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
 	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
 	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
+	flags.StringVar(&o.fallback, "fallback", train.DefaultFallback, "law that takes the policy's place on a farm when it is handed back; best one calibrated for the scenario")
 	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 500,000)")
@@ -69,7 +70,7 @@ type trainOptions struct {
 	published                           paperOptions
 	own                                 ownTrace
 	scenarios                           []string
-	learner, rule, out                  string
+	learner, rule, fallback, out        string
 	seeds                               string
 	seed                                uint64
 	hideAge                             bool
@@ -106,7 +107,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		return train.Config{}, err
 	}
 	c := train.Default(scenarios...)
-	c.Learner, c.Rule, c.Clone, c.Jobs = o.learner, o.rule, o.clone, o.jobs
+	c.Learner, c.Rule, c.Fallback, c.Clone, c.Jobs = o.learner, o.rule, o.fallback, o.clone, o.jobs
 	c.Randomise, c.Patience = o.randomise, o.patience
 	if o.hideAge {
 		c.Hide = ages()

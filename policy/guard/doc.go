@@ -78,7 +78,8 @@
 // # Hand-back
 //
 // Whether a learned policy may speak at all is settled before Apply, by Hand.Consult:
-// where it is handed back, the wish that Apply limits is that of its rule.
+// where it is handed back, the wish that Apply limits is that of its fallback, which its
+// file names. It is what "the rule" means below; above, it is what advises the policy.
 //
 //	cause    when                                         and then
 //	nan      what it computes is no number                at once

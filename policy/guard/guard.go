@@ -100,8 +100,8 @@ func (o *Outcome) bind(name string, n int, format string, args ...any) {
 	}
 }
 
-// Apply limits a wish for the observed farm, given what the calibrated rule wishes
-// (the wish itself where a rule decides). The state returned must be saved before
+// Apply limits a wish for the observed farm, given what the rule that advises a learned
+// policy wishes (the wish itself where a law decides). The state returned must be saved before
 // the platform is called; an outcome that is no hold has spent its token already.
 func (s Settings) Apply(obs *policy.Observation, wish, rule policy.Decision, st State) (Outcome, State) {
 	s = s.filled()

@@ -7,7 +7,8 @@ import (
 	"farmhand/policy"
 )
 
-// When a learned policy is handed back to its rule, and for how long.
+// When a learned policy is handed back to its fallback, and for how long. What follows
+// calls that law the rule.
 const (
 	SlowAfter    = 0.005 // seconds that an inference may take
 	StrangeAfter = 0.5   // widths of a feature's range in training, outside of it
@@ -40,7 +41,7 @@ func Causes() []string {
 	return []string{CauseNaN, CauseSlow, CauseVersion, CauseStrange, CauseLate, CauseCostly}
 }
 
-// HandBack is the instant at which a learned policy is handed back to its rule.
+// HandBack is the instant at which a learned policy is handed back to its fallback.
 type HandBack struct {
 	Cause  string  `json:"cause"`
 	Reason string  `json:"reason"` // for people, with the numbers that mattered
@@ -54,8 +55,8 @@ type Answer struct {
 	Seconds float64 // that it took; 0 where nobody looks at a clock
 }
 
-// Trial compares what was done on a farm's recent past with what its rule would have
-// come to, in the same model of the farm.
+// Trial compares what was done on a farm's recent past with what the policy's fallback
+// would have come to, in the same model of the farm.
 type Trial struct {
 	At     time.Time       `json:"at"`     // of the past's last observation
 	Policy string          `json:"policy"` // that decided all of it
@@ -65,7 +66,7 @@ type Trial struct {
 	Rule   policy.Estimate `json:"rule"`
 }
 
-// worse says in what the policy was worse than its rule; nothing where it was not, or
+// worse says in what the policy was worse than its fallback; nothing where it was not, or
 // where there was too little to judge it by.
 func (t *Trial) worse() (cause, reason string) {
 	if t.Actual.Tasks < TrialTasks {
@@ -92,7 +93,7 @@ func share(m policy.Maybe) string {
 }
 
 // Hand is who decides for a farm with a learned policy: the policy, or, for a while,
-// its rule. It is kept with the farm, as State is, survives restarts and stands in
+// its fallback. It is kept with the farm, as State is, survives restarts and stands in
 // each receipt. Like a State it holds no moment to wait for: a pause is what is left
 // of it. The zero Hand has never seen a policy.
 type Hand struct {
@@ -107,14 +108,14 @@ type Hand struct {
 	Worse   int       `json:"worse,omitempty"`   // lost trials in a row
 }
 
-// Back reports whether the rule decides.
+// Back reports whether the fallback decides.
 func (h Hand) Back() bool { return h.Left > 0 }
 
 // Consult asks a learned policy what it wishes, unless it is handed back, and hands it
 // back where the answer or the trial calls for it; trial is nil where there is none
-// that was not looked at before. Then the wish is the rule's. Ask is called once or
-// not at all.
-func (h Hand) Consult(obs *policy.Observation, p policy.Learned, rule policy.Decision, trial *Trial, ask func() Answer) (wish policy.Decision, next Hand, back *HandBack) {
+// that was not looked at before. Then the wish is the fallback's. Ask is called once
+// or not at all.
+func (h Hand) Consult(obs *policy.Observation, p policy.Learned, fallback policy.Decision, trial *Trial, ask func() Answer) (wish policy.Decision, next Hand, back *HandBack) {
 	h = h.advance(obs, p.Name())
 	if !h.Back() {
 		if p.Made() != obs.Version {
@@ -126,9 +127,9 @@ func (h Hand) Consult(obs *policy.Observation, p policy.Learned, rule policy.Dec
 		}
 	}
 	if h.Back() {
-		wish = rule
+		wish = fallback
 		if !obs.Quiet {
-			wish.Reason = fmt.Sprintf("%s is handed back for %s, %s: %s; the rule decides: %s", p.Name(), time.Duration(h.Left*1e9).Round(time.Second), h.Cause, h.Reason, rule.Reason)
+			wish.Reason = fmt.Sprintf("%s is handed back for %s, %s: %s; the rule decides: %s", p.Name(), time.Duration(h.Left*1e9).Round(time.Second), h.Cause, h.Reason, fallback.Reason)
 		}
 	}
 	return wish, h, back

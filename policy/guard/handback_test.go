@@ -33,6 +33,8 @@ func (p *pupil) Rule() policy.Policy {
 	return law
 }
 
+func (p *pupil) Fallback() policy.Policy { return p.Rule() }
+
 func (p *pupil) Decide(*policy.Observation, policy.Memory) policy.Decision { return p.answer.Wish }
 
 func (p *pupil) Judge(*policy.Observation, policy.Memory) (policy.Decision, policy.Strange) {

@@ -2,6 +2,7 @@ package learned
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,8 @@ type Meta struct {
 	Observation int      `json:"observation_version"`
 	Features    []string `json:"features"`
 	Actions     []string `json:"actions"`
-	Rule        string   `json:"rule"` // the specification of the rule that advises
+	Rule        string   `json:"rule"`               // the specification of the rule that advises
+	Fallback    string   `json:"fallback,omitempty"` // and of the law that decides where the policy may not; "" = the rule
 	Limit       float64  `json:"input_limit"`
 	Activation  string   `json:"activation"`
 
@@ -126,6 +128,9 @@ func (f *File) check() error {
 	if _, err := policy.New(f.Rule); err != nil {
 		return fmt.Errorf("learned: the rule of the policy: %w", err)
 	}
+	if _, err := policy.New(cmp.Or(f.Fallback, f.Rule)); err != nil {
+		return fmt.Errorf("learned: the fallback of the policy: %w", err)
+	}
 	if err := f.Net.check(len(features), actions); err != nil {
 		return fmt.Errorf("learned: %w", err)
 	}
@@ -155,7 +160,11 @@ func Load(b []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(f, rule, NameOf(b)), nil
+	fallback, err := policy.New(cmp.Or(f.Fallback, f.Rule))
+	if err != nil {
+		return nil, err
+	}
+	return newPolicy(f, rule, fallback, NameOf(b)), nil
 }
 
 // NameOf is the name of the policy in a policy file, whether it can run or not.

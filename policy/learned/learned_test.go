@@ -114,12 +114,33 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		"features":            {change(func(f *File) { f.Features[3] = "moon" }), "train it again"},
 		"actions":             {change(func(f *File) { f.Meta.Actions = f.Meta.Actions[1:] }), "actions"},
 		"rule":                {change(func(f *File) { f.Rule = "magic" }), "magic"},
+		"fallback":            {change(func(f *File) { f.Fallback = "magic:n=3" }), `the fallback of the policy: policy: "magic" is no law`},
 		"activation":          {change(func(f *File) { f.Activation = "sine" }), "sine"},
 		"layers do not fit":   {change(func(f *File) { f.Net.Layers = f.Net.Layers[1:] }), "layer 0"},
 	} {
 		_, err := Load(c.file)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v: want one with %q", name, err, c.want)
+		}
+	}
+}
+
+// A file names the law that takes the policy's place; one that does not, as those
+// written before there was the field, means its rule.
+func TestFallback(t *testing.T) {
+	f := random(1)
+	old := written(t, f)
+	if bytes.Contains(old, []byte("fallback")) {
+		t.Error("a file without a fallback names it")
+	}
+	f.Fallback = "static:n=4"
+	for want, file := range map[string][]byte{"staffing:down=20": old, "static:n=4": written(t, f)} {
+		p, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Rule().Name() != "staffing:down=20" || p.Fallback().Name() != want {
+			t.Errorf("advised by %s, falls back on %s: want %s", p.Rule().Name(), p.Fallback().Name(), want)
 		}
 	}
 }

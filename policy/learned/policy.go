@@ -10,9 +10,10 @@ import (
 // is safe for concurrent use.
 type Policy struct {
 	*File
-	rule   policy.Policy
-	name   string
-	widths []float64 // of the features' ranges in training, at least leastWidth of their bounds
+	rule     policy.Policy
+	fallback policy.Policy
+	name     string
+	widths   []float64 // of the features' ranges in training, at least leastWidth of their bounds
 }
 
 var _ policy.Learned = (*Policy)(nil)
@@ -22,8 +23,8 @@ var _ policy.Learned = (*Policy)(nil)
 const leastWidth = 0.06
 
 // newPolicy makes a policy of a file that has been checked.
-func newPolicy(f *File, rule policy.Policy, name string) *Policy {
-	p := &Policy{File: f, rule: rule, name: name, widths: make([]float64, len(f.Low))}
+func newPolicy(f *File, rule, fallback policy.Policy, name string) *Policy {
+	p := &Policy{File: f, rule: rule, fallback: fallback, name: name, widths: make([]float64, len(f.Low))}
 	_, lo, hi := FeatureNames()
 	for i := range p.widths {
 		p.widths[i] = max(f.High[i]-f.Low[i], leastWidth*(hi[i]-lo[i]))
@@ -39,6 +40,9 @@ func (p *Policy) Made() int { return p.Observation }
 
 // Rule is the rule that advises.
 func (p *Policy) Rule() policy.Policy { return p.rule }
+
+// Fallback is the law that decides where the policy may not.
+func (p *Policy) Fallback() policy.Policy { return p.fallback }
 
 // Invalid is the count that a policy wishes whose outputs are not numbers. No farm
 // can have it: whoever acts on wishes refuses it.

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"farmhand/policy/learned"
 	"farmhand/registry"
 	"farmhand/registry/registrytest"
+	"farmhand/train"
 	"farmhand/trainer"
 )
 
@@ -43,6 +45,9 @@ func TestSlicesMakeTheSamePolicy(t *testing.T) {
 	c := b.Calibration
 	if c == nil || c.Telemetry || c.Scenario != trainer.DefaultScenario || !strings.HasPrefix(c.Rule, peer) || !strings.Contains(strings.Join(c.Notes, " "), "too little telemetry") {
 		t.Errorf("calibration %+v", c)
+	}
+	if p, err := learned.Load(want); err != nil || p.Fallback().Name() != c.Rule || p.Rule().Name() != train.DefaultRule {
+		t.Errorf("it is advised by %s and falls back on %s: want the calibrated rule, %s (%v)", p.Rule().Name(), p.Fallback().Name(), c.Rule, err)
 	}
 	aliases, err := s.policies.Aliases(ctx, "web")
 	if err != nil || aliases.Challenger != b.Version && aliases.Champion != b.Version {
