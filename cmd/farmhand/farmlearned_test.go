@@ -10,11 +10,14 @@ import (
 )
 
 // graduate is a learned policy that wishes for six, and for what is no number at last.
-type graduate struct{ policy.Policy }
+type graduate struct {
+	policy.Policy // that it falls back on
+	adviser       policy.Policy
+}
 
 func (graduate) Name() string              { return "learned:0123456789ab" }
 func (graduate) Made() int                 { return policy.ObservationVersion }
-func (g graduate) Rule() policy.Policy     { return g.Policy }
+func (g graduate) Rule() policy.Policy     { return g.adviser }
 func (g graduate) Fallback() policy.Policy { return g.Policy }
 func (graduate) Judge(o *policy.Observation, _ policy.Memory) (policy.Decision, policy.Strange) {
 	if o.At.After(noon.Add(3 * time.Second)) {
@@ -29,10 +32,14 @@ func taughtFarm() controller.FarmView {
 	if err != nil {
 		panic(err)
 	}
-	p := graduate{rule}
+	adviser, err := policy.New("static:n=2")
+	if err != nil {
+		panic(err)
+	}
+	p := graduate{rule, adviser}
 	taught := func(seq, want, before int) controller.Receipt {
 		r := receipt(seq, 9, before, nil)
-		r.Policy, r.Fallback = "learned", rule.Name()
+		r.Policy, r.Fallback, r.Adviser = "learned", rule.Name(), adviser.Name()
 		r.Learned = &controller.Choice{Spec: "learned", Version: p.Name(), Origin: "champion"}
 		r.Beside = &controller.Choice{Spec: "static:n=7"}
 		r.Verdict = controller.Decide(r.Inputs, p)
@@ -53,6 +60,21 @@ func taughtFarm() controller.FarmView {
 		Actual: policy.Estimate{Seconds: 900, Tasks: 4500, OnTime: 0.97, WorkerSeconds: 5400}, Rule: &policy.Estimate{Seconds: 900, Tasks: 4500, OnTime: 0.981, WorkerSeconds: 3600},
 		Shadow: &policy.Estimate{Seconds: 900, Tasks: 4500, OnTime: policy.Unknown, WorkerSeconds: 6300}}
 	return v
+}
+
+// Where the policy decides, its receipt says what advised it and what would take its
+// place; where it was handed back, what advised it has no say.
+func TestWhyNamesAdviserAndFallback(t *testing.T) {
+	list := taughtFarm().Receipts
+	var back, taught strings.Builder
+	writeReceipt(&back, list, 0)
+	writeReceipt(&taught, list, 1)
+	if s := taught.String(); !strings.Contains(s, "rule    4 by static:n=4: fixed at 4\n") || !strings.Contains(s, "advice  2 by static:n=2: fixed at 2\n") {
+		t.Error(s)
+	}
+	if s := back.String(); strings.Contains(s, "advice") || !strings.Contains(s, "wish    4 by static:n=4") {
+		t.Error(s)
+	}
 }
 
 // A line of top says what others would have come to, and nothing where nobody knows.

@@ -130,7 +130,7 @@ func writeReceipt(out io.Writer, list []controller.Receipt, i int) {
 	if r.Policy != r.Fallback && r.Decider() != r.Fallback || noted != "" {
 		line("rule", "%s by %s: %s", wishText(r.Rule), r.Fallback, r.Rule.Reason)
 	}
-	if d := r.Advice; d != nil {
+	if d := r.Advice; d != nil && r.Decider() != r.Fallback {
 		line("advice", "%s by %s: %s", wishText(*d), r.Adviser, d.Reason)
 	}
 	if d := r.ShadowWish; d != nil {
