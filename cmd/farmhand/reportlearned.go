@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ seeds, the median and the worst are named. The peers must have been calibrated
 	flags.StringVar(&o.out, "out", o.out, "the document")
 	flags.IntVar(&o.seeds, "seeds", len(evaluate.EvaluationSeeds()), "seeds to judge on")
 	flags.BoolVar(&o.noOracle, "no-oracle", false, "leave out the plan oracle, which takes half a minute a seed")
+	flags.BoolVar(&o.record, "record", false, "write the rows of a policy and of its peers into its file too")
 	return cmd
 }
 
@@ -43,6 +45,7 @@ type learnedOptions struct {
 	out      string
 	seeds    int
 	noOracle bool
+	record   bool
 }
 
 // judged are the policy files of a scenario.
@@ -87,6 +90,11 @@ func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, fi
 			return err
 		}
 		if err := atomicfile.Write(o.out, b.Bytes(), 0o644); err != nil { // as far as it is
+			return err
+		}
+	}
+	if o.record {
+		if err := recordRows(files, d.Cases); err != nil {
 			return err
 		}
 	}
@@ -198,4 +206,38 @@ func (g *judged) examine(ctx context.Context, settings evaluate.Settings, seeds 
 		c.Others = append(c.Others, bound...)
 	}
 	return c, nil
+}
+
+// recordRows writes into each policy file what its policy and the calibrated peer came to
+// on every scenario.
+func recordRows(files []string, cases []report.LearnedCase) error {
+	for _, file := range files {
+		c, err := policyFile(file)
+		if err != nil {
+			return err
+		}
+		var rows []evaluate.Row
+		for i := range cases {
+			for _, e := range slices.Concat(cases[i].Policies, cases[i].Others) {
+				if e.Contender.Spec == c.Spec {
+					rows = append(rows, e.Row(), cases[i].Peer.Row())
+				}
+			}
+		}
+		p, err := learned.Read(file)
+		if err != nil {
+			return err
+		}
+		if p.Evaluation, err = json.Marshal(rows); err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := p.File.Write(&b); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(file, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
