@@ -92,7 +92,7 @@ func (s seer) Decide(o *Observation, m Memory) Decision {
 	if lambda == 0 && ahead*soon < 0.1 {
 		ahead = 0 // no task to be expected: an idle farm goes to its least
 	}
-	z := s.size(o, max(lambda, Maybe(ahead))) // NaN where the rate is unknown
+	z := s.size(o, max(lambda, Maybe(ahead)), &punctuality{}) // NaN where the rate is unknown
 	now := s.clamp(o, count(z.replicas))
 	held := count(steadyWishes.peak(m, at, s.down, possible(o, s.clamp(o, count(z.level)))))
 	draining := count(drainWishes.peak(m, at, soon, possible(o, now)))

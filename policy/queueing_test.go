@@ -89,13 +89,15 @@ func TestLognormal(t *testing.T) {
 // The nodes stand for the integral over all services.
 func TestPunctuality(t *testing.T) {
 	// Fixed service S in M/M/1-like waits: P = 1 − C·e^(−(D−S)/w).
-	p := newPunctuality(0.15, newLognormal(0.04, 0))
+	var p punctuality
+	p.of(0.15, newLognormal(0.04, 0))
 	near(t, "fixed service", p.share(0.6, 0.05), 1-0.6*math.Exp(-0.11/0.05), 1e-12)
 
 	for _, cv2 := range []float64{0.01, 0.36, 1, 4} {
 		for _, w := range []float64{0.005, 0.02, 0.1} {
 			l := newLognormal(0.04, cv2)
-			p, late := newPunctuality(0.15, l), 0.0
+			late := 0.0
+			p.of(0.15, l)
 			const fine = 20_000
 			for i := range fine {
 				if x := l.quantile((float64(i) + 0.5) / fine); x > 0.15 {
@@ -107,6 +109,6 @@ func TestPunctuality(t *testing.T) {
 			near(t, "on time", p.share(0.5, w), 1-late/fine, 3e-4)
 		}
 	}
-	none := newPunctuality(0.01, newLognormal(0.04, 0))
-	near(t, "service longer than the deadline", none.share(0.5, 0.1), 0, 0)
+	p.of(0.01, newLognormal(0.04, 0))
+	near(t, "service longer than the deadline", p.share(0.5, 0.1), 0, 0)
 }

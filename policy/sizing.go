@@ -66,8 +66,8 @@ type goal struct {
 	tooLong bool // services, for the deadline
 }
 
-// size is the size of this instant.
-func (s sizer) size(o *Observation, lambda Maybe) size {
+// size is the size of this instant. p may be new, or of another size of it.
+func (s sizer) size(o *Observation, lambda Maybe, p *punctuality) size {
 	service := clip(float64(o.Service), 0, 1e6)
 	z := size{service: service, lambda: float64(lambda)}
 	switch {
@@ -90,7 +90,7 @@ func (s sizer) size(o *Observation, lambda Maybe) size {
 	if service > o.Short.Length && running > z.load {
 		z.load, z.running = running, true
 	}
-	z.steady, z.goal = s.steady(o, z.load, service)
+	z.steady, z.goal = s.steady(o, z.load, service, p)
 	if z.goal.share == 0 {
 		z.steady = min(z.steady, there)
 	}
@@ -134,15 +134,15 @@ func (g goal) explain(o *Observation) string {
 	return "the load"
 }
 
-// steady is the slots that keep a steady load on time, and what for.
-func (s sizer) steady(o *Observation, load, service float64) (slots float64, g goal) {
+// steady is the slots that keep a steady load on time, and what for. p is as for size.
+func (s sizer) steady(o *Observation, load, service float64, p *punctuality) (slots float64, g goal) {
 	root := load + s.beta*math.Sqrt(load)
 	deadline, target := clip(o.Deadline, 0, 1e9), clip(o.Target, 0, 0.9999)
 	if deadline == 0 {
 		return root, goal{}
 	}
 	cs2 := variation(o)
-	p := newPunctuality(deadline, newLognormal(service, cs2))
+	p.of(deadline, newLognormal(service, cs2))
 	aim := min(target, p.fits-(1-target)/10)
 	if aim <= 0 {
 		return root, goal{tooLong: true}

@@ -109,6 +109,10 @@ var steadyWishes, drainWishes = wishes(""), wishes("drain")
 func (s staff) Name() string { return s.spec }
 
 func (s staff) Decide(o *Observation, m Memory) Decision {
+	return s.decide(o, m, &punctuality{})
+}
+
+func (s staff) decide(o *Observation, m Memory, p *punctuality) Decision {
 	if o.Stale() {
 		return Hold(o, stale)
 	}
@@ -116,7 +120,7 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 	if !lambda.Known() && inFarm(o) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
-	z := s.size(o, lambda)
+	z := s.size(o, lambda, p)
 	boosted := s.boost > 0 && burst(o) && o.Level.Age <= s.hold
 	if boosted {
 		z.replicas *= 1 + s.boost
@@ -127,7 +131,7 @@ func (s staff) Decide(o *Observation, m Memory) Decision {
 		now, why = n, "; no more, as none has become ready"
 	}
 	if s.band > 0 && level < there {
-		wide := s.wider(1+s.band).size(o, lambda)
+		wide := s.wider(1+s.band).size(o, lambda, p)
 		if s.bound(wide.level) >= there {
 			level = there
 		}

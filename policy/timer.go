@@ -64,8 +64,9 @@ func (c clock) Decide(o *Observation, m Memory) Decision {
 	if !lambda.Known() && inFarm(o) == 0 {
 		return Hold(o, "no task is there, and nothing is known of the arrivals")
 	}
-	z := c.size(o, lambda)
-	before, share := c.before(o), c.share(o.Level.Age)
+	var p punctuality
+	z := c.size(o, lambda, &p)
+	before, share := c.before(o, &p), c.share(o.Level.Age)
 	ready := z.level
 	if before > z.level {
 		ready += share * (before - z.level)
@@ -106,7 +107,7 @@ func (c clock) share(age float64) float64 {
 
 // before is the replicas for the highest load of the levels before; 0 where there was
 // none or the service time is unknown.
-func (c clock) before(o *Observation) float64 {
+func (c clock) before(o *Observation, p *punctuality) float64 {
 	highest, service := 0.0, clip(float64(o.Service), 0, 1e6)
 	for _, l := range o.Past {
 		highest = max(highest, clip(l.Rate, 0, fastest))
@@ -114,6 +115,6 @@ func (c clock) before(o *Observation) float64 {
 	if highest == 0 || service == 0 {
 		return 0
 	}
-	slots, _ := c.steady(o, c.headroom*highest*service, service)
+	slots, _ := c.steady(o, c.headroom*highest*service, service, p)
 	return whole(o, slots)
 }

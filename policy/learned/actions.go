@@ -53,16 +53,20 @@ type Advice struct {
 
 // Advise asks the rule. It changes the rule's memory m.
 func Advise(rule policy.Policy, o *policy.Observation, m policy.Memory) Advice {
-	a := Advice{Wish: rule.Decide(o, m)}
-	a.counts[toRule], a.known[toRule] = a.Wish.Replicas, !a.Wish.Hold
+	var a Advice
 	if s, ok := rule.(policy.Sizer); ok {
+		wish, sizing := s.DecideAndSize(o, m)
+		a.Wish = wish
 		if len(o.Past) > 0 {
-			a.counts[toBefore], a.known[toBefore] = s.Size(o, o.Past[0].Load)
+			a.counts[toBefore], a.known[toBefore] = sizing.Size(o.Past[0].Load)
 		}
 		if o.PeakLoad.Known() {
-			a.counts[toPeak], a.known[toPeak] = s.Size(o, float64(o.PeakLoad))
+			a.counts[toPeak], a.known[toPeak] = sizing.Size(float64(o.PeakLoad))
 		}
+	} else {
+		a.Wish = rule.Decide(o, m)
 	}
+	a.counts[toRule], a.known[toRule] = a.Wish.Replicas, !a.Wish.Hold
 	return a
 }
 

@@ -166,9 +166,9 @@ func TestActions(t *testing.T) {
 	}
 	o := farm()
 	a := Advise(rule, o, policy.Memory{})
-	sizer := rule.(policy.Sizer)
-	before, _ := sizer.Size(o, 0.8)
-	peak, _ := sizer.Size(o, 8.4)
+	_, sizing := rule.(policy.Sizer).DecideAndSize(o, policy.Memory{})
+	before, _ := sizing.Size(0.8)
+	peak, _ := sizing.Size(8.4)
 	want := map[string]int{"-50%": 5, "-2": 8, "-1": 9, "hold": 10, "+1": 11, "+2": 12, "+50%": 15, "rule": a.Wish.Replicas, "rule-before": before, "rule-peak": peak}
 	for i, name := range Actions() {
 		if got := a.Replicas(o, i); got != want[name] {

@@ -3,6 +3,8 @@ package learned
 import (
 	"fmt"
 	"math"
+
+	"farmhand/internal/simd"
 )
 
 // Activation is what stands between two layers.
@@ -88,42 +90,13 @@ func (n *Net) forward(x, spare *buffer) []float64 {
 		l := &n.Layers[i]
 		out := spare[:l.Out]
 		copy(out, l.Bias)
-		l.add(out, x[:l.In])
+		simd.AddRow(out, x[:l.In], l.Weight)
 		if i < len(n.Layers)-1 {
 			n.Activation.apply(out)
 		}
 		x, spare = spare, x
 	}
 	return x[:n.Layers[len(n.Layers)-1].Out]
-}
-
-// add adds x·Weight to out, four rows at once. After a relu every other x is 0, and its
-// row is passed over. Numbers are added in the order of the rows, as one by one.
-func (l *Layer) add(out, x []float64) {
-	var rows [widest]int // of x that are not 0
-	n := 0
-	for j, v := range x {
-		rows[n] = j
-		if v != 0 {
-			n++
-		}
-	}
-	row := func(j int) []float64 { return l.Weight[j*l.Out:][:len(out)] }
-	i := 0
-	for ; i+4 <= n; i += 4 {
-		a, b, c, d := rows[i], rows[i+1], rows[i+2], rows[i+3]
-		va, vb, vc, vd := x[a], x[b], x[c], x[d]
-		wa, wb, wc, wd := row(a), row(b), row(c), row(d)
-		for k := range out {
-			out[k] = out[k] + va*wa[k] + vb*wb[k] + vc*wc[k] + vd*wd[k]
-		}
-	}
-	for ; i < n; i++ {
-		v, w := x[rows[i]], row(rows[i])
-		for k := range out {
-			out[k] += v * w[k]
-		}
-	}
 }
 
 func (a Activation) apply(x []float64) {

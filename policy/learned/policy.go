@@ -74,6 +74,9 @@ func (p *Policy) Judge(o *policy.Observation, m policy.Memory) (policy.Decision,
 // strange finds the feature that lies farthest outside of what training saw.
 func (p *Policy) strange(features []float64) (s policy.Strange) {
 	for i, v := range features {
+		if v >= p.Low[i] && v <= p.High[i] {
+			continue
+		}
 		if out := max(p.Low[i]-v, v-p.High[i]) / p.widths[i]; out > s.Widths {
 			s = policy.Strange{Feature: p.Features[i], Widths: out}
 		}

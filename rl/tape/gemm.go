@@ -3,6 +3,8 @@ package tape
 import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
+
+	"farmhand/internal/simd"
 )
 
 // gemm multiplies matrices, with scratch memory that it uses again. Each element
@@ -18,8 +20,8 @@ type gemm struct {
 
 // The tile of a product that the kernel makes at once.
 const (
-	tileRows = 4
-	tileCols = 8
+	tileRows = simd.TileRows
+	tileCols = simd.TileCols
 )
 
 // multiply adds the product of a (m×k) and b (k×n) to c (m×n), or sets c to it. a
@@ -28,7 +30,7 @@ func (g *gemm) multiply(ta, tb bool, m, n, k int, a, b []float64, add bool, c []
 	if !add {
 		clear(c)
 	}
-	if hasKernel && m >= tileRows {
+	if simd.Available && m >= tileRows {
 		g.tiled(ta, tb, m, n, k, a, b, c)
 	} else {
 		g.plain(ta, tb, m, n, k, a, b, c)
@@ -82,7 +84,7 @@ func (g *gemm) tiled(ta, tb bool, m, n, k int, a, b, c []float64) {
 			if rows := min(tileRows, m-i); rows < tileRows || cols < tileCols {
 				g.edge(rows, cols, k, a[i*rowStep:], rowStep, colStep, c[i*n+j:], n)
 			} else {
-				kernel(k, &a[i*rowStep], rowStep, colStep, &g.pack[0], &c[i*n+j], n)
+				simd.AddTile(k, &a[i*rowStep], rowStep, colStep, &g.pack[0], &c[i*n+j], n)
 			}
 		}
 	}
@@ -117,7 +119,7 @@ func (g *gemm) edge(rows, cols, k int, a []float64, rowStep, colStep int, c []fl
 		}
 		copy(g.tile[i*tileCols:], c[i*n:i*n+cols])
 	}
-	kernel(k, &g.rows[0], k, 1, &g.pack[0], &g.tile[0], tileCols)
+	simd.AddTile(k, &g.rows[0], k, 1, &g.pack[0], &g.tile[0], tileCols)
 	for i := range rows {
 		copy(c[i*n:i*n+cols], g.tile[i*tileCols:])
 	}

@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"farmhand/internal/simd"
 )
 
 // The ways to multiply give the same bits, for all shapes and transpositions.
 func TestBothWaysGiveTheSameBits(t *testing.T) {
-	if !hasKernel {
+	if !simd.Available {
 		t.Skip("this processor has one way only")
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -50,7 +52,7 @@ func BenchmarkGemm(b *testing.B) {
 				ta, tb bool
 			}{{"NN", false, false}, {"TN", true, false}, {"NT", false, true}} {
 				b.Run(fmt.Sprint(way, kind.name, m), func(b *testing.B) {
-					if way == "tiled" && !hasKernel {
+					if way == "tiled" && !simd.Available {
 						b.Skip("this processor has no kernel")
 					}
 					var g gemm

@@ -2,11 +2,11 @@
 
 #include "textflag.h"
 
-// func kernel(k int, a *float64, rowStep, colStep int, b, c *float64, n int)
+// func AddTile(k int, a *float64, rowStep, colStep int, b, c *float64, n int)
 //
 // c (4×8, rows n apart) += a (4×k) · b (k×8). Products and sums are rounded apart:
 // no fused instruction, so that the bits are those of plain code.
-TEXT ·kernel(SB), NOSPLIT, $0-56
+TEXT ·AddTile(SB), NOSPLIT, $0-56
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ rowStep+16(FP), R8
@@ -66,5 +66,58 @@ loop:
 	VMOVUPD Y5, 32(R13)
 	VMOVUPD Y6, (BX)
 	VMOVUPD Y7, 32(BX)
+	VZEROUPPER
+	RET
+
+// func addSpan(k int, x, w *float64, n int, y *float64)
+//
+// y (1×32) += x (1×k) · w (k×32, rows n apart), rounded as above.
+TEXT ·addSpan(SB), NOSPLIT, $0-40
+	MOVQ k+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ w+16(FP), DI
+	MOVQ n+24(FP), R8
+	MOVQ y+32(FP), DX
+	SHLQ $3, R8
+	VMOVUPD (DX), Y0
+	VMOVUPD 32(DX), Y1
+	VMOVUPD 64(DX), Y2
+	VMOVUPD 96(DX), Y3
+	VMOVUPD 128(DX), Y4
+	VMOVUPD 160(DX), Y5
+	VMOVUPD 192(DX), Y6
+	VMOVUPD 224(DX), Y7
+
+next:
+	VBROADCASTSD (SI), Y8
+	VMULPD (DI), Y8, Y9
+	VMULPD 32(DI), Y8, Y10
+	VMULPD 64(DI), Y8, Y11
+	VMULPD 96(DI), Y8, Y12
+	VADDPD Y9, Y0, Y0
+	VADDPD Y10, Y1, Y1
+	VADDPD Y11, Y2, Y2
+	VADDPD Y12, Y3, Y3
+	VMULPD 128(DI), Y8, Y9
+	VMULPD 160(DI), Y8, Y10
+	VMULPD 192(DI), Y8, Y11
+	VMULPD 224(DI), Y8, Y12
+	VADDPD Y9, Y4, Y4
+	VADDPD Y10, Y5, Y5
+	VADDPD Y11, Y6, Y6
+	VADDPD Y12, Y7, Y7
+	ADDQ $8, SI
+	ADDQ R8, DI
+	DECQ CX
+	JNZ  next
+
+	VMOVUPD Y0, (DX)
+	VMOVUPD Y1, 32(DX)
+	VMOVUPD Y2, 64(DX)
+	VMOVUPD Y3, 96(DX)
+	VMOVUPD Y4, 128(DX)
+	VMOVUPD Y5, 160(DX)
+	VMOVUPD Y6, 192(DX)
+	VMOVUPD Y7, 224(DX)
 	VZEROUPPER
 	RET
