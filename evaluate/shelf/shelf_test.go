@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gofrs/flock"
 )
 
 func open(t *testing.T, path string) *File {
@@ -73,5 +75,63 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	}
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "kept.jsonl:2") || !strings.Contains(err.Error(), "delete") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Another program was killed in the middle of a line while this one had the file open.
+func TestPutMendsWhatAnotherLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kept.jsonl")
+	f, other := open(t, path), open(t, path)
+	if err := other.Put("a", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.file.WriteString(`{"key":"b","val`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Put("c", 3); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, path)
+	var got int
+	for key, want := range map[string]int{"a": 1, "c": 3} {
+		if ok, err := again.Get(key, &got); !ok || err != nil || got != want {
+			t.Errorf("%s: %v %v %d", key, ok, err, got)
+		}
+	}
+}
+
+// Whoever reads or writes keeps other programs out.
+func TestAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kept.jsonl")
+	f := open(t, path)
+	other := flock.New(path)
+	if err := f.alone(func() error {
+		if got, err := other.TryLock(); got || err != nil {
+			t.Errorf("another got the lock: %v, %v", got, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := other.TryLock(); !got || err != nil {
+		t.Errorf("the lock is kept: %v, %v", got, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that is something else stays as it is.
+func TestOpenLeavesOtherFilesAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	const notes = "no line ends here"
+	if err := os.WriteFile(path, []byte(notes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "notes.txt:1: not a kept result") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadFile(path); err != nil || string(left) != notes {
+		t.Errorf("the file is %q now, %v", left, err)
 	}
 }
