@@ -64,3 +64,18 @@ func TestSyncMissesNoFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "none", "file"), dir} {
+		if err := atomicfile.Check(path); err == nil {
+			t.Errorf("%s can be written", path)
+		}
+	}
+	if err := atomicfile.Check(filepath.Join(dir, "file")); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("it leaves %v, %v", entries, err)
+	}
+}
