@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -85,19 +86,29 @@ func traceFlags(cmd *cobra.Command, o *workload.Options, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }
 
+// printTraces prints what can be read, and returns what cannot.
 func printTraces(cmd *cobra.Command, o workload.Options, names []string, bin time.Duration, asJSON bool) error {
 	rows := []traceRow{}
+	var unread error
 	for _, name := range names {
 		t, err := o.Trace(strings.TrimPrefix(name, "trace:"))
 		if err != nil {
-			return err
+			unread = errors.Join(unread, err)
+			continue
 		}
-		rows = append(rows, traceRow{name, t.Stats(bin.Seconds())})
+		s, err := t.Stats(bin.Seconds())
+		if err != nil {
+			return usage("--bin: %s: %v", name, err)
+		}
+		rows = append(rows, traceRow{name, s})
 	}
-	if asJSON {
-		return printJSON(cmd.OutOrStdout(), rows)
+	switch {
+	case len(rows) == 0 && unread != nil:
+		return unread
+	case asJSON:
+		return errors.Join(unread, printJSON(cmd.OutOrStdout(), rows))
 	}
-	return writeTraces(cmd.OutOrStdout(), rows)
+	return errors.Join(unread, writeTraces(cmd.OutOrStdout(), rows))
 }
 
 func writeTraces(out io.Writer, rows []traceRow) error {

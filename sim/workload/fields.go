@@ -53,7 +53,10 @@ func (s *source) parse(text []byte) (ast.Node, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil {
+	if len(tree.Docs) == 0 || len(tree.Docs) == 1 && tree.Docs[0].Body == nil {
+		return nil, fmt.Errorf("%s: the file is empty: want a scenario, see docs/scenarios.md", s.name)
+	}
+	if len(tree.Docs) > 1 {
 		return nil, fmt.Errorf("%s: %d YAML documents: want one, see docs/scenarios.md", s.name, len(tree.Docs))
 	}
 	return tree.Docs[0].Body, nil

@@ -81,7 +81,11 @@ func (s *source) law(v field, what string, more ...kind[Law]) (Law, error) {
 		}
 		return Constant{x}, nil
 	}
-	return choose(s, v.node, what, append(laws[:len(laws):len(laws)], more...))
+	l, err := choose(s, v.node, what, append(laws[:len(laws):len(laws)], more...))
+	if _, isText := v.node.(ast.ScalarNode); isText && err != nil {
+		return nil, fmt.Errorf("%w; or a time: seconds, or a duration such as 150ms", err)
+	}
+	return l, err
 }
 
 // seen is the law of how ready replicas are seen, which may also be by looks.

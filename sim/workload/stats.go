@@ -1,5 +1,7 @@
 package workload
 
+import "fmt"
+
 // Stats of a trace.
 type Stats struct {
 	Bin        float64 `json:"bin_s"`
@@ -16,14 +18,20 @@ type Stats struct {
 	Load       float64 `json:"load"`         // rate × service: busy workers in the mean; 0: not recorded
 }
 
+// MaxBins that single tasks are counted in.
+const MaxBins = 10_000_000
+
 // trend is how many bins the centred mean takes; fewer at both ends.
 const trend = 61
 
 // Stats computes what is known of the trace. A trace of single tasks is counted in
-// bins of so many seconds; one of counts has its own.
-func (t *Trace) Stats(bin float64) Stats {
+// bins of so many seconds, at most MaxBins; one of counts has its own.
+func (t *Trace) Stats(bin float64) (Stats, error) {
 	counts := t.Counts
 	if counts == nil {
+		if last := t.At[len(t.At)-1]; !(last/bin < MaxBins) {
+			return Stats{}, fmt.Errorf("tasks of %.4g s in bins of %g s are more than %d bins: want wider ones", last, bin, MaxBins)
+		}
 		counts = t.count(bin)
 	} else {
 		bin = t.Width
@@ -46,7 +54,7 @@ func (t *Trace) Stats(bin float64) Stats {
 	}
 	s.Service = t.service()
 	s.Load = s.Rate * s.Service
-	return s
+	return s, nil
 }
 
 // count puts single tasks into bins.

@@ -18,7 +18,7 @@ func TestStatsOfSmallTraces(t *testing.T) {
 	// counts 6 0 12 6: mean 6, variance 18, neighbours 0·−6, −6·6, 6·0 over 72
 	want := Stats{Bin: 60, Bins: 4, Hours: 240. / 3600, Arrivals: 24, Rate: 0.1, PeakToMean: 2, IoD: 3, IoDTrend: 3,
 		AC1: -0.5, Zero: 0.25, Service: 6. / 18, Load: 0.1 / 3}
-	near(t, tiny.Stats(0), want, 1e-12)
+	near(t, statsOf(t, tiny, 0), want, 1e-12)
 	tasks, err := ReadTrace(filepath.Join("testdata", "tasks.csv"))
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,25 @@ func TestStatsOfSmallTraces(t *testing.T) {
 	// counts 2 0 1: mean 1, variance 2/3
 	want = Stats{Bin: 1, Bins: 3, Hours: 3. / 3600, Arrivals: 3, Rate: 1, PeakToMean: 2, IoD: 2. / 3, IoDTrend: 2. / 3,
 		AC1: -0.5, Zero: 1. / 3, Service: 1.75 / 3, Load: 1.75 / 3}
-	near(t, tasks.Stats(1), want, 1e-12)
+	near(t, statsOf(t, tasks, 1), want, 1e-12)
+}
+
+func statsOf(t *testing.T, trace *Trace, bin float64) Stats {
+	t.Helper()
+	s, err := trace.Stats(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Bins that are narrower than the memory is wide are refused.
+func TestStatsRefuseTooManyBins(t *testing.T) {
+	for _, at := range [][]float64{{0, 1}, {0, 1e300}} {
+		if _, err := (&Trace{At: at}).Stats(1e-9); err == nil || !strings.Contains(err.Error(), "want wider ones") {
+			t.Errorf("%v: error %v", at, err)
+		}
+	}
 }
 
 // A trend that is a straight line is taken out but for the ends.
@@ -73,7 +91,7 @@ func TestStatsOfTheTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(trace.Name, func(t *testing.T) {
-			near(t, trace.Stats(0), Stats{Bin: x[1], Bins: int(x[2]), Hours: x[3], Arrivals: x[4], Rate: x[5], PeakToMean: x[6],
+			near(t, statsOf(t, trace, 0), Stats{Bin: x[1], Bins: int(x[2]), Hours: x[3], Arrivals: x[4], Rate: x[5], PeakToMean: x[6],
 				IoD: x[7], IoDTrend: x[8], AC1: x[9], Zero: x[10], Service: x[11], Load: x[12]}, 6e-4)
 		})
 		found++
