@@ -52,8 +52,8 @@ func Law(spec string, origin Origin) (Contender, error) {
 // runFunc simulates one run; sim.Run but in tests.
 type runFunc func(context.Context, sim.Config, sim.Driver) (sim.Result, error)
 
-// play lets a contender serve one run.
-func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, config sim.Config) (sim.Result, error) {
+// Driver lets the contender scale the farm of one run, behind the guard where there is one.
+func (c *Contender) Driver(g *guard.Settings, config sim.Config) (sim.Driver, error) {
 	d := sim.Driver{Guard: g}
 	if c.Unguarded {
 		d.Guard = nil
@@ -65,7 +65,7 @@ func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, co
 		d.Policy, err = policy.New(c.Spec)
 	}
 	if err != nil {
-		return sim.Result{}, err
+		return sim.Driver{}, err
 	}
 	if l, ok := d.Policy.(advised); ok {
 		d.Rule = l.Rule()
@@ -74,6 +74,15 @@ func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, co
 			g.Learned = true
 			d.Guard = &g
 		}
+	}
+	return d, nil
+}
+
+// play lets a contender serve one run.
+func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, config sim.Config) (sim.Result, error) {
+	d, err := c.Driver(g, config)
+	if err != nil {
+		return sim.Result{}, err
 	}
 	return run(ctx, config, d)
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -66,6 +68,9 @@ func runCalibrate(cmd *cobra.Command, f *refereeFlags, o *calibrateOptions) erro
 	if o.out != "" && len(families)*len(pools) != 1 {
 		return usage("--out: there are %d results: want one law, and one scenario or --pooled", len(families)*len(pools))
 	}
+	if err := checkFiles("--out", o.out); err != nil {
+		return err
+	}
 	settings, shut, err := f.open()
 	if err != nil {
 		return err
@@ -83,7 +88,7 @@ func runCalibrate(cmd *cobra.Command, f *refereeFlags, o *calibrateOptions) erro
 			found, err := c.Calibrate(cmd.Context(), family, pool)
 			if err != nil {
 				bar.finish()
-				return err // what was found before is kept
+				return o.broken(cmd, list, len(families)*len(pools), err)
 			}
 			list = append(list, found)
 		}
@@ -101,6 +106,17 @@ func runCalibrate(cmd *cobra.Command, f *refereeFlags, o *calibrateOptions) erro
 	return printCalibrations(cmd, list, o.asJSON)
 }
 
+// broken prints what was found before the error, which is kept.
+func (o *calibrateOptions) broken(cmd *cobra.Command, list []*evaluate.Calibration, all int, err error) error {
+	if cmd.Context().Err() != nil {
+		err = &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d of %d calibrations are done and kept; begun again, it goes on with the others", len(list), all)}
+	}
+	if len(list) > 0 {
+		err = errors.Join(err, printCalibrations(cmd, list, o.asJSON))
+	}
+	return err
+}
+
 func (o *calibrateOptions) families() (list []evaluate.Family, err error) {
 	items := splitPolicies(o.laws)
 	if len(items) == 1 && items[0] == "all" {
@@ -108,7 +124,10 @@ func (o *calibrateOptions) families() (list []evaluate.Family, err error) {
 	}
 	for _, name := range items {
 		family, err := familyOf(name)
-		if err != nil {
+		switch {
+		case err != nil && strings.Contains(name, ":"): // it may be a parameter that is wrong
+			return nil, usage("--law: %v", err)
+		case err != nil:
 			return nil, usage("--law: %v, regime-oracle, or all", err)
 		}
 		list = append(list, family)

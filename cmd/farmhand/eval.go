@@ -20,6 +20,7 @@ import (
 	"farmhand/evaluate"
 	"farmhand/evaluate/report"
 	"farmhand/evaluate/shelf"
+	"farmhand/internal/atomicfile"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
@@ -62,6 +63,9 @@ func (f *refereeFlags) find(names []string) ([]*workload.Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
+		if i := slices.IndexFunc(list, func(o *workload.Scenario) bool { return o.Name == s.Name }); i >= 0 {
+			return nil, usage("--scenario: %s and %s are both called %s: want each once, with a name of its own", names[i], name, s.Name)
+		}
 		list = append(list, s)
 	}
 	return list, nil
@@ -89,6 +93,20 @@ func (f *refereeFlags) open() (s evaluate.Settings, shut func() error, err error
 		s.Guard = &guard.Settings{}
 	}
 	return s, file.Close, nil
+}
+
+// checkFiles finds out before hours of work whether its results can be written; a name
+// that is empty is none.
+func checkFiles(flag string, names ...string) error {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if err := atomicfile.Check(name); err != nil {
+			return usage("%s: %v", flag, err)
+		}
+	}
+	return nil
 }
 
 // ticker counts runs on a progress bar.
@@ -149,6 +167,9 @@ type evalOptions struct {
 func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
 	if o.seeds < 1 {
 		return usage("--seeds %d: want 1 or more", o.seeds)
+	}
+	if o.asCSV && o.asJSON {
+		return usage("--csv and --json: want one of them")
 	}
 	scenarios, err := f.find(f.scenarios)
 	if err != nil {
@@ -283,8 +304,12 @@ func (f *field) contender(ctx context.Context, s *workload.Scenario, name string
 	switch filepath.Ext(name) {
 	case ".json":
 		return calibratedFile(name)
-	case ".safetensors":
-		return policyFile(name)
+	case policyExt:
+		c, err := policyFile(name)
+		if err != nil {
+			return c, usage("--policies: %v", err)
+		}
+		return c, nil
 	}
 	if name == "oracle" {
 		return evaluate.Plan(ctx, evaluate.PlanEffort), nil
@@ -347,11 +372,14 @@ func splitPolicies(text string) (list []string) {
 	return list
 }
 
+// policyExt ends the names of policy files.
+const policyExt = ".safetensors"
+
 // policyFile reads what farmhand train wrote.
 func policyFile(path string) (evaluate.Contender, error) {
 	p, err := learned.Read(path)
 	if err != nil {
-		return evaluate.Contender{}, usage("--policies: %v", err)
+		return evaluate.Contender{}, err
 	}
 	return evaluate.Contender{Name: filepath.Base(path), Spec: p.Name(), Origin: evaluate.PolicyFile, Version: p.Name(),
 		Make: func(sim.Config) (policy.Policy, error) { return p, nil }}, nil
@@ -364,14 +392,21 @@ func calibratedFile(path string) (evaluate.Contender, error) {
 		return evaluate.Contender{}, usage("--policies: %v", err)
 	}
 	var c evaluate.Calibration
-	if err := json.Unmarshal(raw, &c); err != nil || c.Best.Specification == "" {
-		return evaluate.Contender{}, usage("%s: not a file of farmhand calibrate --out (%v)", path, err)
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return evaluate.Contender{}, usage("%s: not a file of farmhand calibrate --out: %v", path, err)
+	}
+	if c.Best.Specification == "" {
+		return evaluate.Contender{}, usage("%s: not a file of farmhand calibrate --out: it has no best", path)
 	}
 	family, err := familyOf(c.Family)
 	if err != nil {
 		return evaluate.Contender{}, usage("%s: family: %v", path, err)
 	}
-	return c.Contender(family, c.Best)
+	contender, err := c.Contender(family, c.Best)
+	if err != nil {
+		return evaluate.Contender{}, usage("%s: best: %v", path, err)
+	}
+	return contender, nil
 }
 
 // print the rows.

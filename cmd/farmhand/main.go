@@ -48,10 +48,11 @@ func run(args []string) int {
 		}
 		return coded.code
 	}
-	fmt.Fprintln(os.Stderr, "farmhand:", err)
 	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "farmhand: interrupted:", err)
 		return exitInterrupted
 	}
+	fmt.Fprintln(os.Stderr, "farmhand:", err)
 	return exitFailed
 }
 

@@ -67,6 +67,9 @@ func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, fi
 	if err != nil {
 		return err
 	}
+	if err := checkFiles("--out", o.out); err != nil {
+		return err
+	}
 	settings, shut, err := f.open()
 	if err != nil {
 		return err

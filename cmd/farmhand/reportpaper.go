@@ -42,6 +42,9 @@ func (o *reportPaperOptions) run(cmd *cobra.Command) error {
 	if o.seeds < 1 || o.episodes < 2 {
 		return usage("--seeds %d, --episodes %d: want at least 1 and 2", o.seeds, o.episodes)
 	}
+	if err := checkFiles("--out", o.out); err != nil {
+		return err
+	}
 	if err := o.learn(cmd); err != nil || o.out == "" {
 		return err
 	}
@@ -85,10 +88,25 @@ func (o *reportPaperOptions) file(row paper.Row, seed int) string {
 	return filepath.Join(o.policies, row.File(uint64(seed)))
 }
 
+// matches reports whether any policy is meant by --only.
+func (o *reportPaperOptions) matches() bool {
+	for seed := 1; seed <= o.seeds; seed++ {
+		for _, row := range paper.Plan() {
+			if ok, err := filepath.Match(o.only, filepath.Base(o.file(row, seed))); ok || err != nil {
+				return true // a pattern that is wrong is told of when it is used
+			}
+		}
+	}
+	return false
+}
+
 // learn the policies that are missing.
 func (o *reportPaperOptions) learn(cmd *cobra.Command) error {
 	if err := os.MkdirAll(o.policies, 0o755); err != nil {
 		return err
+	}
+	if o.only != "" && !o.matches() {
+		return usage("--only %q: no policy's file is called so: the first is %s", o.only, filepath.Base(o.file(paper.Plan()[0], 1)))
 	}
 	for seed := 1; seed <= o.seeds; seed++ {
 		for _, row := range paper.Plan() {

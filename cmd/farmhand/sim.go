@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -20,7 +20,7 @@ import (
 	"farmhand/cmd/farmhand/internal/bench"
 	"farmhand/evaluate"
 	"farmhand/evaluate/report"
-	"farmhand/policy"
+	"farmhand/internal/atomicfile"
 	"farmhand/policy/guard"
 	"farmhand/sim"
 	"farmhand/sim/workload"
@@ -107,7 +107,7 @@ the policy here too. farmhand eval compares policies.`,
 	o.own.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.scenario, "scenario", "", "name or file of the scenario")
-	f.StringVar(&o.policy, "policy", o.policy, "policy, as law:parameter=value,…")
+	f.StringVar(&o.policy, "policy", o.policy, "policy, as law:parameter=value,…, or a file that farmhand train wrote")
 	f.Uint64Var(&o.seed, "seed", o.seed, "of the tasks and the platform")
 	f.IntVar(&o.seeds, "seeds", o.seeds, "runs, with this seed and those after it")
 	f.DurationVar(&o.horizon, "horizon", 0, "how long (default: as long as the scenario says)")
@@ -121,11 +121,14 @@ func runSim(cmd *cobra.Command, o *simOptions) error {
 	if o.seeds < 1 {
 		return usage("--seeds %d: want 1 or more", o.seeds)
 	}
-	if o.horizon < 0 {
+	if o.horizon < 0 || o.horizon == 0 && cmd.Flags().Changed("horizon") {
 		return usage("--horizon %v: want more than 0", o.horizon)
 	}
 	draw, err := timelineFormat(o.timeline)
 	if err != nil {
+		return err
+	}
+	if err := checkFiles("--timeline", o.timeline); err != nil {
 		return err
 	}
 	scenario, err := o.own.find(o.scenario)
@@ -138,7 +141,7 @@ func runSim(cmd *cobra.Command, o *simOptions) error {
 			return usage("--horizon: %v", err)
 		}
 	}
-	contender, err := evaluate.Law(o.policy, evaluate.Given)
+	contender, err := simContender(o.policy)
 	if err != nil {
 		return usage("--policy: %v", err)
 	}
@@ -164,6 +167,18 @@ func runSim(cmd *cobra.Command, o *simOptions) error {
 	}{[]evaluate.Row{run.entry.Row()}, run.entry.Episodes, bench.NewReport(o.seed)})
 }
 
+// simContender is a law with its parameters, or a policy file.
+func simContender(text string) (evaluate.Contender, error) {
+	if filepath.Ext(text) == policyExt {
+		return policyFile(text)
+	}
+	c, err := evaluate.Law(text, evaluate.Given)
+	if err != nil && !strings.Contains(text, ":") {
+		err = fmt.Errorf("%w, or a %s file", err, policyExt)
+	}
+	return c, err
+}
+
 // playing is a policy on a scenario, seed by seed.
 type playing struct {
 	scenario  *workload.Scenario
@@ -184,15 +199,17 @@ type moment struct {
 
 // play watches the first run, and lets the others follow.
 func (p *playing) play(ctx context.Context, seed uint64, seeds int) error {
-	law, err := policy.New(p.contender.Spec)
-	if err != nil {
-		return err
-	}
 	tasks := p.scenario.Draw(seed)
 	for _, x := range tasks.Service {
 		p.load += (x + p.scenario.Platform.Overhead) / tasks.Horizon
 	}
-	first, err := sim.Run(ctx, sim.Config{Scenario: p.scenario, Tasks: tasks, Seed: seed}, sim.Driver{Policy: law, Guard: p.guard, Step: p.watch})
+	config := sim.Config{Scenario: p.scenario, Tasks: tasks, Seed: seed}
+	driver, err := p.contender.Driver(p.guard, config)
+	if err != nil {
+		return err
+	}
+	driver.Step = p.watch
+	first, err := sim.Run(ctx, config, driver)
 	if err != nil {
 		return err
 	}
@@ -237,15 +254,11 @@ func timelineFormat(file string) (func(io.Writer, *playing) error, error) {
 }
 
 func writeTimeline(file string, draw func(io.Writer, *playing) error, p *playing) error {
-	f, err := os.Create(file)
-	if err != nil {
+	var b bytes.Buffer
+	if err := draw(&b, p); err != nil {
 		return err
 	}
-	if err := draw(f, p); err != nil {
-		_ = f.Close() // the error before says more
-		return err
-	}
-	return f.Close()
+	return atomicfile.Write(file, b.Bytes(), 0o644)
 }
 
 func timelineSVG(w io.Writer, p *playing) error {
@@ -282,7 +295,7 @@ func (p *playing) tell(out io.Writer) error {
 	if p.guard == nil {
 		guarded = "unguarded"
 	}
-	fmt.Fprintf(out, "%s: %s\n", s.Name, s.Doc)
+	fmt.Fprintln(out, strings.TrimSuffix(s.Name+": "+s.Doc, ": "))
 	fmt.Fprintf(out, "%s, %s, seed %d, %s simulated; %.3g slots busy in the mean if all is served, %d replicas at most\n\n",
 		p.contender.Spec, guarded, p.entry.Episodes[0].Seed, secondsText(s.Horizon), p.load, s.Farm.Max)
 	p.draw(out)

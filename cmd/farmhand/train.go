@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -186,7 +187,7 @@ func (o *trainOptions) list() (seeds []uint64, err error) {
 }
 
 func (o *trainOptions) run(cmd *cobra.Command) error {
-	if published, err := o.published.chosen(); err != nil {
+	if published, err := o.published.chosen(cmd.Flags()); err != nil {
 		return err
 	} else if published {
 		return o.runPaper(cmd)
@@ -212,6 +213,9 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 			if _, err := os.Stat(r.checkpoint); err != nil {
 				return usage("--resume: %v", err)
 			}
+		}
+		if err := errors.Join(checkFiles("--out", r.out), checkFiles("--checkpoint", r.checkpoint)); err != nil {
+			return err
 		}
 		runs[i] = r
 	}

@@ -30,12 +30,30 @@ func (o *paperOptions) add(flags *pflag.FlagSet) {
 // farmEnv is the environment of a farm as it is.
 const farmEnv = "Farm-v0"
 
-// chosen reports whether it is the published environment that is learned in.
-func (o *paperOptions) chosen() (bool, error) {
+// Flags of one environment alone.
+var (
+	farmFlags = []string{"rule", "randomise", "round", "churn", "hide-age", "patience", "margin", "clone", "checkpoint", "resume", "checkpoint-every",
+		"curve", "cache", "traces", "deadline", "service"}
+	paperFlags = []string{"jumps", "mask-clock", "target"}
+)
+
+// chosen reports whether it is the published environment that is learned in. A flag of
+// the other environment is an error.
+func (o *paperOptions) chosen(flags *pflag.FlagSet) (bool, error) {
 	if o.env != farmEnv && o.env != farmenv.PaperID {
 		return false, usage("--env %q: want %s or %s", o.env, farmEnv, farmenv.PaperID)
 	}
-	return o.env == farmenv.PaperID, nil
+	published := o.env == farmenv.PaperID
+	others, other := paperFlags, farmenv.PaperID
+	if published {
+		others, other = farmFlags, farmEnv
+	}
+	for _, name := range others {
+		if flags.Changed(name) {
+			return false, usage("--%s is for --env %s: %s does not know it", name, other, o.env)
+		}
+	}
+	return published, nil
 }
 
 // runPaper learns in the published environment, a policy for each seed.
@@ -46,6 +64,9 @@ func (o *trainOptions) runPaper(cmd *cobra.Command) error {
 	}
 	c, err := o.paperConfig(cmd.Flags().Changed("steps"))
 	if err != nil {
+		return err
+	}
+	if err := checkFiles("--out", o.out); err != nil {
 		return err
 	}
 	for _, seed := range seeds {

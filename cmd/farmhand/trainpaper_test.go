@@ -28,12 +28,15 @@ func TestTrainPaper(t *testing.T) {
 		t.Errorf("a policy of %v after %d steps", p.Case, p.Steps)
 	}
 	for want, args := range map[string][]string{
-		"--env":      {"--env", "FarmPaper-v9"},
-		"--learner":  {"--scenario", "paper-fixed", "--learner", "reinforce"},
-		"--scenario": {"--scenario", "constant", "--learner", "dqn"},
-		"wants one":  {"--learner", "dqn"},
-		"Steps":      {"--scenario", "paper-fixed", "--learner", "dqn", "--steps", "0"},
-		"Target":     {"--scenario", "paper-fixed", "--learner", "dqn", "--target", "1"},
+		"--env":                             {"--env", "FarmPaper-v9"},
+		"--learner":                         {"--scenario", "paper-fixed", "--learner", "reinforce"},
+		"--scenario":                        {"--scenario", "constant", "--learner", "dqn"},
+		"wants one":                         {"--learner", "dqn"},
+		"Steps":                             {"--scenario", "paper-fixed", "--learner", "dqn", "--steps", "0"},
+		"--margin is for --env Farm-v0":     {"--scenario", "paper-fixed", "--learner", "dqn", "--margin", "0.2"},
+		"--jumps is for --env FarmPaper-v0": {"--env", "Farm-v0", "--scenario", "constant", "--jumps"},
+		"no such file":                      {"--scenario", "paper-fixed", "--learner", "dqn", "-o", filepath.Join(out, "..", "none", "p.json")},
+		"Target":                            {"--scenario", "paper-fixed", "--learner", "dqn", "--target", "1"},
 	} {
 		if err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v: want one about %s", args, err, want)
