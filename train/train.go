@@ -104,6 +104,9 @@ func (c *Config) Validate() error {
 		if !(s.Farm.Target > 0 && s.Farm.Target < 1) {
 			return fmt.Errorf("train: the target of %s is %g: want a share between 0 and 1", s.Name, s.Farm.Target)
 		}
+		if s.Farm.Deadline == 0 && s.Farm.DeadlineFactor == 0 {
+			return fmt.Errorf("train: %s has no deadline: want one, as without it nothing is late and the fewest workers are best", s.Name)
+		}
 		interval = max(interval, s.Farm.Interval)
 	}
 	if _, err := policy.New(c.Rule); err != nil {

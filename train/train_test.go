@@ -331,3 +331,12 @@ func TestRangeOfARecord(t *testing.T) {
 		t.Errorf("a constant lies in %g to %g, want 3", low, high)
 	}
 }
+
+// Without a deadline nothing is late: there is nothing to learn.
+func TestDeadlineIsNeeded(t *testing.T) {
+	c := small(t, "ppo")
+	c.Scenarios[0].Farm.Deadline = 0
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "no deadline") {
+		t.Errorf("error %v, want one that says that there is no deadline", err)
+	}
+}
