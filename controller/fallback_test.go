@@ -21,7 +21,7 @@ func TestFallbackIsNotTheAdviser(t *testing.T) {
 	if v.By != p.Name() || v.Wish.Replicas != 3 || v.Advice.Replicas != 5 || v.Rule.Replicas != 8 || v.Outcome.Replicas != 5 || !v.Outcome.Bound(guard.LimitRule) {
 		t.Errorf("in a crisis: %+v", v)
 	}
-	p.n = -1 // no number
+	p.n = -1                                                                   // no number
 	for back, want := range map[string]int{"static:n=8": 8, "static:n=2": 2} { // the adviser is no limit to it
 		in.Fallback = back
 		v = controller.Decide(in, p)
