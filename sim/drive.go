@@ -9,11 +9,12 @@ import (
 )
 
 // Driver decides for a simulated farm as the controller does for a live one: the
-// policy wishes, the guard limits. Where there is a guard, a policy.Learned is handed
-// back to its fallback as there: for what is no number, for observations of another
-// version and for strange ones. How long an inference takes is not looked at, since a
-// run must not depend on the machine, and there are no trials: a run would play its
-// own past again in the simulator that it is played in.
+// policy wishes, the guard limits. Where there is a guard, a policy.Learned is limited
+// as learned, whatever Guard.Learned says, and is handed back to its fallback as there:
+// for what is no number, for observations of another version and for strange ones. How
+// long an inference takes is not looked at, since a run must not depend on the machine,
+// and there are no trials: a run would play its own past again in the simulator that it
+// is played in.
 type Driver struct {
 	Policy policy.Policy
 	Rule   policy.Policy   // least in a crisis; nil: the policy itself, or the rule that advises it
@@ -83,6 +84,9 @@ type Pilot struct {
 func NewPilot(d Driver) *Pilot {
 	p := &Pilot{d: d, wish: policy.Memory{}, rule: policy.Memory{}, advice: policy.Memory{}}
 	if l, ok := d.Policy.(policy.Learned); ok && d.Guard != nil {
+		limits := *d.Guard
+		limits.Learned = true // handed back, its wish is the rule's, and the limit cannot bind
+		p.d.Guard = &limits
 		p.learned, p.adviser, p.d.Rule = l, d.Rule, l.Fallback()
 		if p.adviser == nil {
 			p.adviser = l.Rule()

@@ -112,8 +112,9 @@ func (s *scholar) Judge(o *policy.Observation, m policy.Memory) (policy.Decision
 	return d, policy.Strange{}
 }
 
-// A learned policy is handed back in a run as it is by the controller, in the same
-// step, and the run goes on under its fallback. What advises it limits it no longer.
+// A learned policy is limited in a run as it is by the controller, though the driver's
+// settings do not call it learned, and is handed back as there, in the same step, and
+// the run goes on under its fallback. What advises it limits it no longer.
 func TestPilotHandsBackAsTheController(t *testing.T) {
 	law, err := policy.New("staffing:down=10")
 	if err != nil {
@@ -145,7 +146,7 @@ func handsBackAsTheController(t *testing.T, cause string, p *scholar) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pilot := sim.NewPilot(sim.Driver{Policy: p, Guard: &guard.Settings{Learned: true}})
+	pilot := sim.NewPilot(sim.Driver{Policy: p, Guard: &guard.Settings{}})
 	in := controller.Inputs{Mode: controller.Act, Policy: "learned", Fallback: p.back.Name(), Learned: &controller.Choice{Spec: "learned", Version: p.Name()}}
 	if p.back != p.rule {
 		in.Adviser = p.rule.Name()
