@@ -25,7 +25,7 @@ type Examination struct {
 	Calibrations []*Calibration
 	Entries      []Entry // the laws with their defaults, calibrated, and the bounds
 	Peer         Entry   // whom a claim has to beat; see PeerOf
-	Front        Front   // of the peer's law
+	Front        Front   // of the peer's law, and of fixed counts
 	Unguarded    bool    // the runs are too short for the guard
 }
 
@@ -121,7 +121,11 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 		if err != nil {
 			return err
 		}
-		list = append(list, members...)
+		fixed, err := FixedCounts(e.Scenario, peer)
+		if err != nil {
+			return err
+		}
+		list = append(append(list, members...), fixed...)
 	}
 	entries, err := study.Run(ctx, []Case{{e.Scenario, list}})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -84,4 +85,20 @@ func (s *searching) aside(ctx context.Context, from []float64) ([]*trial, error)
 		}
 	}
 	return s.trials(points(list)), nil
+}
+
+// FixedCounts are the counts of replicas around what a calibrated law uses on a scenario.
+// Anybody can run them, so they belong to the front of a peer: a law may have no member
+// between one that is just on target and one that is far beyond it.
+func FixedCounts(s *workload.Scenario, peer *Calibration) ([]Contender, error) {
+	about := int(math.Ceil(peer.Best.MeanWorkers[0]))
+	var list []Contender
+	for n := max(1, about-2); n <= min(about+4, s.Farm.Max); n++ {
+		c, err := Law(fmt.Sprintf("static:n=%d", n), Given)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }

@@ -42,7 +42,11 @@ func (f *field) rival(ctx context.Context, s *workload.Scenario, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	return &rival{scenario: s.Name, law: peer.Family, members: members}, nil
+	fixed, err := evaluate.FixedCounts(s, peer)
+	if err != nil {
+		return nil, err
+	}
+	return &rival{scenario: s.Name, law: peer.Family, members: append(members, fixed...)}, nil
 }
 
 // calibrated is the best of the laws that were calibrated for a scenario, and its family;

@@ -67,7 +67,7 @@ at commit %s on %s.
 
 **How to read it.** All serve the same simulated work, seeds %s, which neither learning nor calibration saw, behind the guard of a live
 farm. The peer is the calibrated law with the fewest worker-seconds at the target on the training seeds ([Results: the peers](RESULTS.md)).
-*Saves* is how much less than the peer's family a policy costs at its own lateness, paired seed by seed. A learner was begun with several
+*Saves* is how much less than the peer's family, or fixed counts, a policy costs at its own lateness, paired seed by seed. A learner was begun with several
 seeds: the median and the worst of them count, not the best. ± is half a 95 %% interval over the seeds of work. oracle knows all that will
 happen (%d seeds); regime-oracle and timer are told, or assume, when the load changes. *hidden* policies were learned without some of the
 features, *unguarded* is the median without the guard.

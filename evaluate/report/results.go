@@ -76,7 +76,7 @@ cheapest law on target.
 
 **The peer** of a claim is the calibrated law with the fewest worker-seconds at the target on the training seeds, a fixed count among
 them; timer, which is a table made for loads that change by the clock, is none. *Saved at equal lateness* is how much less than the peer's
-family a policy needs at its own lateness: the family's members are interpolated, seed by seed.
+family, or a fixed count, a policy needs at its own lateness: the family's members and counts are interpolated, seed by seed.
 
 **The bounds.** regime-oracle knows the rate of arrivals at every instant, the future too. oracle knows every task and every start-up:
 the best plan that a local search found, executed (%d seeds). It is reached, by a policy that nobody can have; a better plan may exist,
