@@ -67,14 +67,6 @@ func (c *Contender) Driver(g *guard.Settings, config sim.Config) (sim.Driver, er
 	if err != nil {
 		return sim.Driver{}, err
 	}
-	if l, ok := d.Policy.(advised); ok {
-		d.Rule = l.Rule()
-		if d.Guard != nil {
-			g := *d.Guard
-			g.Learned = true
-			d.Guard = &g
-		}
-	}
 	return d, nil
 }
 
@@ -86,9 +78,6 @@ func (c *Contender) play(ctx context.Context, run runFunc, g *guard.Settings, co
 	}
 	return run(ctx, config, d)
 }
-
-// advised is a learned policy: in a crisis the guard lets it do no less than its rule.
-type advised interface{ Rule() policy.Policy }
 
 // Episode is what one run came to.
 type Episode struct {

@@ -113,19 +113,11 @@ func (x *Examiner) judge(ctx context.Context, e *Examination, list []Contender, 
 	peer, own := PeerOf(e.Calibrations), len(list)
 	if peer != nil {
 		calibrator := Calibrator{Settings: x.Settings, Budget: x.Budget}
-		peer, err := calibrator.Widen(ctx, families[peer.Family], []*workload.Scenario{e.Scenario}, peer)
+		front, err := calibrator.Front(ctx, families[peer.Family], e.Scenario, peer)
 		if err != nil {
 			return err
 		}
-		members, err := peer.Members(families[peer.Family])
-		if err != nil {
-			return err
-		}
-		fixed, err := FixedCounts(e.Scenario, peer)
-		if err != nil {
-			return err
-		}
-		list = append(append(list, members...), fixed...)
+		list = append(list, front...)
 	}
 	entries, err := study.Run(ctx, []Case{{e.Scenario, list}})
 	if err != nil {

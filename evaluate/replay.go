@@ -19,7 +19,6 @@ import (
 // to in the very same model.
 type Replay struct {
 	Guard *guard.Settings // nil: no guard
-	Rule  policy.Policy   // of the guard; nil: the policy itself
 	Seeds int             // draws; 0: three
 	First uint64          // seed of the first draw
 }
@@ -37,7 +36,7 @@ func (r *Replay) Estimate(ctx context.Context, past []policy.Observation, p poli
 
 // Play judges a policy on a past.
 func (r *Replay) Play(ctx context.Context, past *Past, p policy.Policy) (policy.Estimate, error) {
-	return r.play(ctx, past, sim.Driver{Policy: p, Rule: r.Rule, Guard: r.Guard})
+	return r.play(ctx, past, sim.Driver{Policy: p, Guard: r.Guard})
 }
 
 // Actual is what the counts that the farm had come to.

@@ -87,18 +87,26 @@ func (s *searching) aside(ctx context.Context, from []float64) ([]*trial, error)
 	return s.trials(points(list)), nil
 }
 
-// FixedCounts are the counts of replicas around what a calibrated law uses on a scenario.
-// Anybody can run them, so they belong to the front of a peer: a law may have no member
-// between one that is just on target and one that is far beyond it.
-func FixedCounts(s *workload.Scenario, peer *Calibration) ([]Contender, error) {
-	about := int(math.Ceil(peer.Best.MeanWorkers[0]))
-	var list []Contender
+// Front is what anybody could run in place of a calibrated law on a scenario, each a
+// member for Front.Compare: the law's family, as wide as Widen makes it, and fixed counts
+// around what the law uses, as a family may have no member between one that is just on
+// target and one that is far beyond it.
+func (c *Calibrator) Front(ctx context.Context, f Family, s *workload.Scenario, found *Calibration) ([]Contender, error) {
+	wide, err := c.Widen(ctx, f, []*workload.Scenario{s}, found)
+	if err != nil {
+		return nil, err
+	}
+	list, err := wide.Members(f)
+	if err != nil {
+		return nil, err
+	}
+	about := int(math.Ceil(found.Best.MeanWorkers[0]))
 	for n := max(1, about-2); n <= min(about+4, s.Farm.Max); n++ {
-		c, err := Law(fmt.Sprintf("static:n=%d", n), Given)
+		count, err := Law(fmt.Sprintf("static:n=%d", n), Given)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		list = append(list, count)
 	}
 	return list, nil
 }

@@ -246,9 +246,6 @@ func (g *Gate) replay(ctx context.Context, past *evaluate.Past, seed uint64) ([]
 		if err != nil {
 			return nil, err
 		}
-		if l, ok := p.(*learned.Policy); ok {
-			r.Guard.Learned, r.Rule = true, l.Rule()
-		}
 		e, err := r.Play(ctx, past, p)
 		if err != nil {
 			return nil, err

@@ -98,7 +98,7 @@ func (t *trials) play(ctx context.Context, file []byte, seeds []uint64) (Point, 
 		g.Go(func() error {
 			seed := seeds[i/n]
 			s, tasks := t.draw(i%n, seed)
-			r, err := sim.Run(ctx, sim.Config{Scenario: s, Tasks: tasks, Seed: seed}, sim.Driver{Policy: p, Rule: p.Rule(), Guard: &guard.Settings{Learned: true}})
+			r, err := sim.Run(ctx, sim.Config{Scenario: s, Tasks: tasks, Seed: seed}, sim.Driver{Policy: p, Guard: &guard.Settings{}})
 			runs[i] = caseOf(s, tasks, &r)
 			return err
 		})

@@ -34,19 +34,11 @@ func (f *field) rival(ctx context.Context, s *workload.Scenario, name string) (*
 	if peer == nil {
 		return nil, usage("--peer %s: it is not calibrated for %s: want farmhand calibrate first, with the same guard", name, s.Name)
 	}
-	wide, err := f.calibrator.Widen(ctx, family, []*workload.Scenario{s}, peer)
+	members, err := f.calibrator.Front(ctx, family, s, peer)
 	if err != nil {
 		return nil, err
 	}
-	members, err := wide.Members(family)
-	if err != nil {
-		return nil, err
-	}
-	fixed, err := evaluate.FixedCounts(s, peer)
-	if err != nil {
-		return nil, err
-	}
-	return &rival{scenario: s.Name, law: peer.Family, members: append(members, fixed...)}, nil
+	return &rival{scenario: s.Name, law: peer.Family, members: members}, nil
 }
 
 // calibrated is the best of the laws that were calibrated for a scenario, and its family;

@@ -15,9 +15,6 @@ type referee struct{}
 // Estimate implements policy.Estimator.
 func (referee) Estimate(ctx context.Context, past []policy.Observation, p policy.Policy) (policy.Estimate, error) {
 	r := evaluate.Replay{Guard: &guard.Settings{}}
-	if l, ok := p.(policy.Learned); ok {
-		r.Guard.Learned, r.Rule = true, l.Rule()
-	}
 	return r.Estimate(ctx, past, p)
 }
 
