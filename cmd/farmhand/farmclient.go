@@ -1,34 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"farmhand/controller"
 	"farmhand/internal/problem"
-	"farmhand/skeleton/jobapi/jobclient"
-)
-
-const (
-	farmCall   = 30 * time.Second // a call of the controller at most
-	farmAnswer = 64 << 20         // bytes of its answer at most
 )
 
 // farmClient calls the controller through the gateway.
-type farmClient struct {
-	gateway string
-	token   string
-}
+type farmClient struct{ functionClient }
 
 // farms connects to the controller.
 func (c *connection) farms() (*farmClient, error) {
@@ -36,7 +23,7 @@ func (c *connection) farms() (*farmClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &farmClient{gateway: gateway, token: token}, nil
+	return &farmClient{functionClient{gateway, token, "controller", refusedFarm}}, nil
 }
 
 // withFarms runs a command that calls the controller.
@@ -71,51 +58,7 @@ func (f *farmClient) change(ctx context.Context, name string, changes map[string
 }
 
 func (f *farmClient) call(ctx context.Context, method string, query url.Values, body []byte, into any) error {
-	return f.fetch(ctx, method, "", query, "application/json", body, decodeInto(into))
-}
-
-// decodeInto reads an answer in JSON.
-func decodeInto(v any) func(io.Reader) error {
-	return func(r io.Reader) error {
-		if err := json.NewDecoder(io.LimitReader(r, farmAnswer)).Decode(v); err != nil {
-			return fmt.Errorf("the controller's answer was cut off or makes no sense: %w", err)
-		}
-		return nil
-	}
-}
-
-// fetch calls a path below the controller's and lets read see the answer to a call
-// that went well.
-func (f *farmClient) fetch(ctx context.Context, method, path string, query url.Values, kind string, body []byte, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, farmCall)
-	defer cancel()
-	u := f.gateway + "/function/controller/" + path
-	if len(query) > 0 {
-		u += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if len(body) > 0 {
-		req.Header.Set("Content-Type", kind)
-	}
-	if f.token != "" {
-		req.Header.Set("Authorization", "Bearer "+f.token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
-			return fmt.Errorf("%w at %s: %w", jobclient.ErrUnreachable, f.gateway, dial.Err)
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return refusedFarm(resp)
-	}
-	return read(resp.Body)
+	return f.fetch(ctx, method, "/", query, "application/json", body, f.into(into))
 }
 
 // refusedFarm is the error of an answer that is no success, in the words of the

@@ -49,7 +49,7 @@ func policyWords(err error) error {
 
 // policiesPath is that of the registry below the controller's, with what follows.
 func policiesPath(parts ...string) string {
-	path := policyapi.Path[1:]
+	path := policyapi.Path
 	for _, part := range parts {
 		path += "/" + url.PathEscape(part)
 	}
@@ -62,12 +62,12 @@ func (c policyClient) list(ctx context.Context, farm string) (l policyapi.Listin
 	if farm != "" {
 		query.Set("farm", farm)
 	}
-	return l, c.fetch(ctx, http.MethodGet, policiesPath(), query, "", nil, decodeInto(&l))
+	return l, c.fetch(ctx, http.MethodGet, policiesPath(), query, "", nil, c.into(&l))
 }
 
 // show what is known of a version.
 func (c policyClient) show(ctx context.Context, name string) (v registry.Version, err error) {
-	return v, c.fetch(ctx, http.MethodGet, policiesPath(name), nil, "", nil, decodeInto(&v))
+	return v, c.fetch(ctx, http.MethodGet, policiesPath(name), nil, "", nil, c.into(&v))
 }
 
 // file of a version.
@@ -84,7 +84,7 @@ func (c policyClient) importFile(ctx context.Context, file []byte, note string) 
 	if note != "" {
 		query.Set("note", note)
 	}
-	return v, c.fetch(ctx, http.MethodPost, policiesPath(), query, "application/octet-stream", file, decodeInto(&v))
+	return v, c.fetch(ctx, http.MethodPost, policiesPath(), query, "application/octet-stream", file, c.into(&v))
 }
 
 // promote a version, or roll back where it has no name.
@@ -97,7 +97,7 @@ func (c policyClient) promote(ctx context.Context, farm, name string, r registry
 	if err != nil {
 		return m, err
 	}
-	return m, c.fetch(ctx, http.MethodPost, path, url.Values{"farm": {farm}}, "application/json", body, decodeInto(&m))
+	return m, c.fetch(ctx, http.MethodPost, path, url.Values{"farm": {farm}}, "application/json", body, c.into(&m))
 }
 
 // whoami is who moves an alias, as far as this machine knows.

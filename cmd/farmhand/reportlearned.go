@@ -215,21 +215,17 @@ func (g *judged) examine(ctx context.Context, settings evaluate.Settings, seeds 
 // on every scenario.
 func recordRows(files []string, cases []report.LearnedCase) error {
 	for _, file := range files {
-		c, err := policyFile(file)
+		p, err := learned.Read(file)
 		if err != nil {
 			return err
 		}
 		var rows []evaluate.Row
 		for i := range cases {
 			for _, e := range slices.Concat(cases[i].Policies, cases[i].Others) {
-				if e.Contender.Spec == c.Spec {
+				if e.Contender.Spec == p.Name() {
 					rows = append(rows, e.Row(), cases[i].Peer.Row())
 				}
 			}
-		}
-		p, err := learned.Read(file)
-		if err != nil {
-			return err
 		}
 		if p.Evaluation, err = json.Marshal(rows); err != nil {
 			return err

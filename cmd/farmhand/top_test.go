@@ -136,7 +136,7 @@ func TestTopScreenEnds(t *testing.T) {
 	for press, want := range map[string]int{"q": 0, "\x03": exitInterrupted} {
 		code := 0
 		var coded *exitError
-		tt := top{client: &farmClient{gateway: s.URL}, every: time.Hour}
+		tt := top{client: &farmClient{functionClient{gateway: s.URL, function: "controller", refused: refusedFarm}}, every: time.Hour}
 		if err := tt.screen(t.Context(), strings.NewReader(press), new(bytes.Buffer)); errors.As(err, &coded) {
 			code = coded.code
 		} else if err != nil {
@@ -204,7 +204,7 @@ func TestTopLines(t *testing.T) {
 			}))
 			defer s.Close()
 			var out, errOut bytes.Buffer
-			tt := top{client: &farmClient{gateway: s.URL}, every: time.Millisecond, n: c.n}
+			tt := top{client: &farmClient{functionClient{gateway: s.URL, function: "controller", refused: refusedFarm}}, every: time.Millisecond, n: c.n}
 			err := tt.lines(ctx, &out, &errOut)
 			code, coded := 0, (*exitError)(nil)
 			if errors.As(err, &coded) {

@@ -75,7 +75,7 @@ func (t *asyncTraining) do(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	client := &trainClient{gateway, token}
+	client := newTrainClient(gateway, token)
 	ctx := cmd.Context()
 	var run trainer.Run
 	switch {
@@ -271,7 +271,7 @@ func runError(r trainer.Run) error {
 func (t *top) trainings(ctx context.Context) (list []trainer.Run) {
 	patient, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
-	client := &trainClient{t.client.gateway, t.client.token}
+	client := newTrainClient(t.client.gateway, t.client.token)
 	all, err := client.list(patient)
 	if err != nil {
 		return nil

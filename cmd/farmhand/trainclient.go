@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,14 +12,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"farmhand/internal/problem"
-	"farmhand/skeleton/jobapi/jobclient"
 	"farmhand/trainer"
 	"farmhand/trainer/trainapi"
 )
 
-// trainClient calls the function trainer through the gateway's synchronous route, so
-// that what is wrong with a request is told at once.
-type trainClient struct{ gateway, token string }
+// trainClient calls the function trainer.
+type trainClient struct{ functionClient }
+
+func newTrainClient(gateway, token string) *trainClient {
+	return &trainClient{functionClient{gateway, token, trainer.Function, refusedTraining}}
+}
 
 func (c *trainClient) begin(ctx context.Context, request map[string]any) (r trainer.Run, err error) {
 	body, err := json.Marshal(request)
@@ -47,36 +46,7 @@ func (c *trainClient) list(ctx context.Context) ([]trainer.Run, error) {
 }
 
 func (c *trainClient) call(ctx context.Context, method string, query url.Values, body []byte, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, farmCall)
-	defer cancel()
-	u := c.gateway + "/function/" + trainer.Function
-	if len(query) > 0 {
-		u += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
-			return fmt.Errorf("%w at %s: %w", jobclient.ErrUnreachable, c.gateway, dial.Err)
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return refusedTraining(resp)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, farmAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("the trainer's answer was cut off or makes no sense: %w", err)
-	}
-	return nil
+	return c.fetch(ctx, method, "", query, "application/json", body, c.into(into))
 }
 
 // refusedTraining is the error of an answer that is no success, in the words of the

@@ -113,21 +113,23 @@ func (b *rlBench) learn(ctx context.Context, l rl.Learner, farms *env.Vector, fr
 }
 
 func (b *rlBench) dqn(ctx context.Context) (float64, error) {
-	farms, err := b.farms()
-	if err != nil {
-		return 0, err
-	}
-	l, err := b.newDQN(farms)
+	l, farms, err := b.newDQN()
 	if err != nil {
 		return 0, err
 	}
 	return b.learn(ctx, l, farms, 1500)
 }
 
-func (b *rlBench) newDQN(farms *env.Vector) (*rl.DQN, error) {
+// newDQN is a learner, and the farms that it plays.
+func (b *rlBench) newDQN() (*rl.DQN, *env.Vector, error) {
+	farms, err := b.farms()
+	if err != nil {
+		return nil, nil, err
+	}
 	c := rl.DefaultDQN()
 	c.Seed, c.Dueling = b.seed, true
-	return rl.NewDQN(c, farms.Spec())
+	l, err := rl.NewDQN(c, farms.Spec())
+	return l, farms, err
 }
 
 func (b *rlBench) ppo(ctx context.Context) (float64, error) {
@@ -168,11 +170,7 @@ func (b *rlBench) alone(context.Context) (float64, error) {
 // inference is how many nanoseconds a policy of a file takes to decide: rule, features,
 // network, action.
 func (b *rlBench) inference(ctx context.Context) (float64, error) {
-	farms, err := b.farms()
-	if err != nil {
-		return 0, err
-	}
-	l, err := b.newDQN(farms)
+	l, farms, err := b.newDQN()
 	if err != nil {
 		return 0, err
 	}
