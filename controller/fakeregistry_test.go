@@ -70,6 +70,7 @@ type registry struct {
 	mu        sync.Mutex
 	pupils    map[string]*pupil
 	champions map[string]string
+	terms     map[string]int64
 	revision  int64
 	err       error  // of everything
 	damaged   string // a version that cannot be read
@@ -88,6 +89,7 @@ func (r *registry) promote(farm string, p *pupil) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pupils[p.name], r.champions[farm] = p, p.name
+	r.terms[farm]++
 	r.revision++
 }
 
@@ -109,11 +111,11 @@ func (r *registry) Revision(ctx context.Context) (int64, error) {
 	return r.revision, err
 }
 
-func (r *registry) Champion(ctx context.Context, farm string) (string, error) {
+func (r *registry) Champion(ctx context.Context, farm string) (string, int64, error) {
 	err := r.enter(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.champions[farm], err
+	return r.champions[farm], r.terms[farm], err
 }
 
 func (r *registry) Resolve(ctx context.Context, name string) (string, error) {

@@ -18,6 +18,9 @@ import (
 // version, or the beginning of one, after it, that version decides.
 const learnedPolicy = "learned"
 
+// originChampion is the origin of a champion.
+const originChampion = "champion"
+
 // Times of looking for champions.
 const (
 	registryTime  = 500 * time.Millisecond // between looks whether something was promoted
@@ -30,8 +33,9 @@ const (
 type Registry interface {
 	// Revision changes whenever a policy was promoted, for whatever farm.
 	Revision(ctx context.Context) (int64, error)
-	// Champion is the version that decides for a farm; "" = it has none.
-	Champion(ctx context.Context, farm string) (version string, err error)
+	// Champion is the version that decides for a farm; "" = it has none. Its term changes
+	// with each promotion, also of the same version again.
+	Champion(ctx context.Context, farm string) (version string, term int64, err error)
 	// Resolve finds the version that begins so.
 	Resolve(ctx context.Context, name string) (version string, err error)
 	// Policy returns the policy file of a version.
@@ -43,6 +47,7 @@ type Choice struct {
 	Spec    string `json:"spec"`              // what the farm's setting says
 	Version string `json:"version,omitempty"` // name of the learned policy; "" = it is a law, or there is none
 	Origin  string `json:"origin,omitempty"`  // of the learned policy: champion, version or default
+	Term    int64  `json:"term,omitempty"`    // of the champion: another one begins anew
 	Note    string `json:"note,omitempty"`    // why there is none, or not the newest
 	Loading bool   `json:"loading,omitempty"` // which one is not known yet
 }
@@ -110,6 +115,7 @@ type seat struct{ farm, spec string }
 type holder struct {
 	policy   policy.Learned // the last good one; nil = none
 	version  string         // of it, as the registry names it
+	term     int64          // of a champion
 	looked   bool           // the registry has answered, or could not
 	revision int64          // of the registry, when it was looked at
 	err      error          // why the newest is not here
@@ -147,7 +153,7 @@ func (c *champions) choose(farm, spec string) (Choice, policy.Learned) {
 	if c.registry != nil {
 		h = c.ask(seat{farm, spec})
 	}
-	who, origin := "the champion", "champion"
+	who, origin := "the champion", originChampion
 	if spec != learnedPolicy {
 		who, origin = "the version", "version"
 	}
@@ -156,7 +162,7 @@ func (c *champions) choose(farm, spec string) (Choice, policy.Learned) {
 	}
 	switch {
 	case h.policy != nil:
-		choice.Version, choice.Origin = h.policy.Name(), origin
+		choice.Version, choice.Origin, choice.Term = h.policy.Name(), origin, h.term
 		return choice, h.policy
 	case !h.looked:
 		choice.Loading = true
@@ -213,7 +219,7 @@ func (c *champions) look(ctx context.Context) {
 		next := old
 		next.looked, next.revision = true, revision
 		if next.err = err; err == nil {
-			next.policy, next.version, next.err = c.fetch(ctx, s, old)
+			next.policy, next.version, next.term, next.err = c.fetch(ctx, s, old)
 		}
 		if next.patience = min(max(registryTime/2, 2*old.patience), patienceMost); next.err == nil {
 			next.patience = 0
@@ -224,7 +230,7 @@ func (c *champions) look(ctx context.Context) {
 		next.asked = h.asked
 		*h = next
 		c.mu.Unlock()
-		if !old.looked || next.version != old.version {
+		if !old.looked || next.version != old.version || next.term != old.term {
 			c.changed(s.farm)
 		}
 	}
@@ -249,33 +255,32 @@ func (c *champions) due(revision int64, failed error) map[seat]holder {
 }
 
 // fetch finds who is to sit there. Where that cannot be had, it is who sits there now.
-func (c *champions) fetch(ctx context.Context, s seat, old holder) (policy.Learned, string, error) {
-	version, err := "", error(nil)
+func (c *champions) fetch(ctx context.Context, s seat, old holder) (_ policy.Learned, version string, term int64, err error) {
 	if _, name, ok := strings.Cut(s.spec, ":"); ok {
 		version, err = c.registry.Resolve(ctx, name)
 	} else {
-		version, err = c.registry.Champion(ctx, s.farm)
+		version, term, err = c.registry.Champion(ctx, s.farm)
 	}
 	switch {
 	case err != nil:
-		return old.policy, old.version, err
+		return old.policy, old.version, old.term, err
 	case version == "":
-		return nil, "", nil
+		return nil, "", term, nil
 	case version == old.version:
-		return old.policy, old.version, nil
+		return old.policy, version, term, nil
 	}
 	if p := c.known(version); p != nil {
-		return p, version, nil
+		return p, version, term, nil
 	}
 	file, err := c.registry.Policy(ctx, version)
 	if err != nil {
-		return old.policy, old.version, err
+		return old.policy, old.version, old.term, err
 	}
 	p, err := c.load(file)
 	if err != nil {
-		return old.policy, old.version, err
+		return old.policy, old.version, old.term, err
 	}
-	return p, version, nil
+	return p, version, term, nil
 }
 
 // known is the policy of a version that sits somewhere already; nil = none.

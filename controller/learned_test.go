@@ -239,3 +239,38 @@ func TestHandBackOutlivesAController(t *testing.T) {
 		}
 	})
 }
+
+// Whoever promotes a policy again that was handed back wants to see it act: it does
+// within one interval, and the next hand-back is as short as the first.
+func TestPromotedAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		mended := time.Now().Add(time.Minute)
+		p := &pupil{name: "aaaa", judge: func(o *policy.Observation) (int, float64) {
+			if o.At.Before(mended) {
+				return -1, 0
+			}
+			return 5, 0
+		}}
+		w.add("f", 1, "policy", "learned")
+		w.registry.promote("f", p)
+		w.teach("A")
+		w.after(5 * interval)
+		if r := w.last("f"); r.By != "static:n=3" || !r.Hand.Back() {
+			t.Fatalf("%s: %+v", r.Why(), r.Hand)
+		}
+		w.registry.promote("f", p)
+		w.after(interval)
+		if r := w.last("f"); r.HandedBack == nil || r.HandedBack.Pause != guard.FirstPause.Seconds() {
+			t.Errorf("promoted again, and spoilt still: %s: %+v", r.Why(), r.HandedBack)
+		}
+		w.after(10 * time.Minute)
+		if r := w.last("f"); r.By != "static:n=3" {
+			t.Errorf("before it is promoted again: %s", r.Why())
+		}
+		w.registry.promote("f", p)
+		w.after(interval)
+		if r := w.last("f"); r.By != "learned:aaaa" || r.Hand.Back() {
+			t.Errorf("promoted again: %s: %+v", r.Why(), r.HandNext)
+		}
+	})
+}

@@ -24,6 +24,7 @@ type state struct {
 	Memory   Memories     `json:"memory"`
 	Guard    guard.State  `json:"guard"`
 	Hand     guard.Hand   `json:"hand,omitzero"`
+	Term     int64        `json:"term,omitempty"`   // of the champion that Hand is about
 	Review   *Review      `json:"review,omitempty"` // the last one
 	Signals  signal.State `json:"signals"`
 

@@ -144,6 +144,9 @@ func (f *farm) decide(owner string, now time.Time, o policy.Observation, foreign
 	if s.Shadow != m.shadow.key() && !m.shadow.Loading {
 		s.Shadow, s.Memory.Shadow = m.shadow.key(), nil
 	}
+	if m.policy.Origin == originChampion && s.Term != m.policy.Term { // whoever promoted it again wants to see it act
+		s.Term, s.Hand, f.trial = m.policy.Term, guard.Hand{}, nil
+	}
 	s.Seq++
 	s.Ticked = now
 	r := &Receipt{Farm: f.name, At: now, Seq: s.Seq, Controller: owner, Fence: f.fence, Foreign: foreign, Acted: f.acted, Before: o.Desired,

@@ -56,7 +56,7 @@ func in(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, pace: 100 * time.Millisecond, service: 400 * time.Millisecond,
 			platform: &platform{by: map[string]*function{}}, log: &receipts{by: map[string][][]byte{}},
-			registry: &registry{pupils: map[string]*pupil{}, champions: map[string]string{}}, referee: &referee{onTime: 1}}
+			registry: &registry{pupils: map[string]*pupil{}, champions: map[string]string{}, terms: map[string]int64{}}, referee: &referee{onTime: 1}}
 		w.ledgers = &ledgers{Store: memledger.New(memledger.Options{Clock: w.now})}
 		w.keeper = &keeper{now: w.now, by: map[string]*kept{}}
 		w.signals = &signals{now: w.now, by: map[string][]signal.Second{}}

@@ -53,7 +53,7 @@ func TestPoisonedTelemetryInRedis(t *testing.T) {
 	if done, err := Settle(t.Context(), reg, "f", version, v); done || err != nil || v.Outcome != registry.Rejected {
 		t.Errorf("%s, champion %v, %v", v.Outcome, done, err)
 	}
-	if champion, err := reg.Champion(t.Context(), "f"); champion != "" || err != nil {
+	if champion, _, err := reg.Champion(t.Context(), "f"); champion != "" || err != nil {
 		t.Errorf("the champion is %q, %v", champion, err)
 	}
 }

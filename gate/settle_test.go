@@ -46,7 +46,7 @@ func TestSettle(t *testing.T) {
 	}
 	good := verdict(t, ran(t, cfg))
 	champion := func() string {
-		v, err := reg.Champion(t.Context(), "f")
+		v, _, err := reg.Champion(t.Context(), "f")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,8 +33,10 @@ type Source interface {
 	// store was restored: compare with !=. One cheap call tells for all farms that
 	// nothing was promoted.
 	Revision(ctx context.Context) (int64, error)
-	// Champion is the version that acts for a farm; "" where it has none.
-	Champion(ctx context.Context, farm string) (version string, err error)
+	// Champion is the version that acts for a farm; "" where it has none. Its term
+	// changes with each promotion and rollback, also where the same version was promoted
+	// again: what was held against it counts no more.
+	Champion(ctx context.Context, farm string) (version string, term int64, err error)
 	// Policy returns the file of a version, whose bytes match its name. The error
 	// wraps ErrUnknown or ErrDamaged; then what was loaded before is still good.
 	Policy(ctx context.Context, version string) ([]byte, error)
@@ -59,7 +61,8 @@ type Registry interface {
 	// Promote makes a version the champion of a farm, and the champion there was the
 	// previous one. The error wraps ErrRefused unless the farm's verdict on the version
 	// is Promoted, and its champion still the one that the verdict is about, or r is
-	// forced and has a text. Of the champion itself nothing is changed.
+	// forced and has a text. The champion itself begins a new term by force; without,
+	// nothing is changed.
 	Promote(ctx context.Context, farm, version string, r Reason) error
 	// Rollback makes the previous version the champion and returns it; "" where the
 	// champion was the first one, and the farm has none now. There is no previous one

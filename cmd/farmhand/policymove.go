@@ -20,7 +20,10 @@ where the worker's policy is learned.
 
 A version that the gate has promoted for this worker needs nothing else, as long as the
 champion is still the one that it was compared with. Any other is refused (exit code 4),
-unless --force --reason says why; that is kept in the history.`,
+unless --force --reason says why; that is kept in the history.
+
+The champion itself can be promoted again by force: where it was handed back to its rule,
+it gets another chance at once.`,
 		Example: "  farmhand policy promote thumbnail thumbnail:challenger\n  farmhand policy promote thumbnail 2f61c0ffee12 --force --reason 'tried it in shadow for a week'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.Forced && strings.TrimSpace(r.Text) == "" {

@@ -24,7 +24,7 @@ func (s *Store) Promote(ctx context.Context, farm, version string, r registry.Re
 	}
 	for {
 		a, err := s.championed(ctx, farm, r)
-		if err != nil || a == version {
+		if err != nil || a == version && !r.Forced {
 			return err
 		}
 		if !r.Forced {
@@ -51,7 +51,8 @@ func (s *Store) championed(ctx context.Context, farm string, r registry.Reason) 
 		}
 		return v, nil
 	}
-	return s.Champion(ctx, farm)
+	v, _, err := s.Champion(ctx, farm)
+	return v, err
 }
 
 // Rollback implements registry.Registry.
@@ -101,8 +102,8 @@ func (s *Store) move(ctx context.Context, kind registry.Kind, farm, version, bel
 	if err != nil {
 		return false, fmt.Errorf("registry: %s: %w", kind, err)
 	}
-	answer, err := moveScript.Run(ctx, s.rdb, []string{aliasesKey, historyKey + farm, revisionKey, orderKey},
-		string(kind), farm, version, believed, text, registry.HistoryLength).Text()
+	answer, err := moveScript.Run(ctx, s.rdb, []string{aliasesKey, historyKey + farm, revisionKey, orderKey, termsKey},
+		string(kind), farm, version, believed, text, registry.HistoryLength, r.Forced).Text()
 	if err != nil {
 		return false, failed(string(kind), err)
 	}

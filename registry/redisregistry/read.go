@@ -25,15 +25,25 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 }
 
 // Champion implements registry.Source.
-func (s *Store) Champion(ctx context.Context, farm string) (string, error) {
-	v, err := s.rdb.HGet(ctx, aliasesKey, champion+" "+farm).Result()
-	if found(err) != nil {
-		return "", failed("champion", err)
+func (s *Store) Champion(ctx context.Context, farm string) (string, int64, error) {
+	pipe := s.rdb.TxPipeline()
+	version, count := pipe.HGet(ctx, aliasesKey, champion+" "+farm), pipe.HGet(ctx, termsKey, farm)
+	_, err := pipe.Exec(ctx)
+	for _, err := range []error{found(err), found(version.Err()), found(count.Err())} { // Exec returns the first error only, which may be Nil
+		if err != nil {
+			return "", 0, failed("champion", err)
+		}
 	}
-	if v != "" && !registry.IsVersion(v) {
-		return "", notVersion(farm, v)
+	term := int64(0)
+	if count.Err() == nil {
+		if term, err = count.Int64(); err != nil {
+			return "", 0, fmt.Errorf("%w: the term of %s is %.80q", registry.ErrDamaged, farm, count.Val())
+		}
 	}
-	return v, nil
+	if v := version.Val(); v != "" && !registry.IsVersion(v) {
+		return "", 0, notVersion(farm, v)
+	}
+	return version.Val(), term, nil
 }
 
 func notVersion(farm, v string) error {

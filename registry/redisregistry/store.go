@@ -9,6 +9,7 @@
 //	farmhand:{policies}:verdicts:VERSION  hash: farm → verdict (JSON)
 //	farmhand:{policies}:aliases        hash: "champion FARM", "challenger FARM", "previous FARM" → version
 //	farmhand:{policies}:history:FARM   list: "µs kind from to reason", the newest first
+//	farmhand:{policies}:terms          hash: farm → counter of promotions and rollbacks
 //	farmhand:{policies}:revision       counter of moves
 package redisregistry
 
@@ -44,6 +45,7 @@ const (
 	orderKey    = prefix + "order"
 	metaKey     = prefix + "meta"
 	aliasesKey  = prefix + "aliases"
+	termsKey    = prefix + "terms"
 	revisionKey = prefix + "revision"
 	fileKey     = prefix + "file:"     // + version
 	verdictsKey = prefix + "verdicts:" // + version

@@ -65,7 +65,7 @@ func (b *bench) put(seed uint64) string {
 // champion is what acts for a farm.
 func (b *bench) champion(farm string) string {
 	b.Helper()
-	v, err := b.Champion(b.Context(), farm)
+	v, _, err := b.Champion(b.Context(), farm)
 	b.must(err)
 	return v
 }
@@ -259,6 +259,46 @@ func TestRollbackOfTheFirst(t *testing.T) {
 			b.Errorf("rolled back to %q, %v", v, err)
 		}
 		b.is("f", "", "", "")
+	})
+}
+
+// A champion begins a new term when it is promoted again by force, which the history
+// tells, and not when a gate says again what it said before.
+func TestTerms(t *testing.T) {
+	both(t, redisregistry.Limits{}, func(b *bench) {
+		ctx, one, two := b.Context(), b.put(1), b.put(2)
+		term := func() int64 {
+			b.Helper()
+			_, n, err := b.Champion(ctx, "f")
+			b.must(err)
+			return n
+		}
+		b.must(b.Promote(ctx, "f", one, forced("first")))
+		b.must(b.Promote(ctx, "f", two, forced("second")))
+		began, revision := term(), b.revision()
+		b.must(b.Judge(ctx, "f", two, promoted(one)))
+		b.must(b.Promote(ctx, "f", two, registry.Reason{By: "gate"}))
+		b.must(b.Challenge(ctx, "f", one, registry.Reason{}))
+		if term() != began {
+			b.Error("a gate that says it again, or a challenger, begins a term")
+		}
+		b.wants("without a reason", b.Promote(ctx, "f", two, forced("")), registry.ErrRefused)
+		b.must(b.Promote(ctx, "f", two, forced("the machine is mended")))
+		if term() == began || b.revision() <= revision+1 {
+			b.Errorf("term %d, revision %d: want others than %d and %d", term(), b.revision(), began, revision)
+		}
+		b.is("f", two, one, one)
+		h, err := b.History(ctx, "f")
+		b.must(err)
+		if c := h[0]; c.From != two || c.To != two || c.Kind != registry.Promotion || c.Text != "the machine is mended" {
+			b.Errorf("it is remembered as %+v", c)
+		}
+		began = term()
+		_, err = b.Rollback(ctx, "f", registry.Reason{})
+		b.must(err)
+		if b.is("f", one, one, ""); term() == began {
+			b.Error("a rollback begins no term")
+		}
 	})
 }
 

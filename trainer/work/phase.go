@@ -286,7 +286,7 @@ func (s *session) challenge(ctx context.Context) error {
 		return ofRegistry(err)
 	}
 	if farm != "" {
-		if s.state.opponent, err = reg.Champion(ctx, farm); err != nil {
+		if s.state.opponent, _, err = reg.Champion(ctx, farm); err != nil {
 			return ofRegistry(err)
 		}
 		if err := reg.Challenge(ctx, farm, version, registry.Reason{By: by}); err != nil {

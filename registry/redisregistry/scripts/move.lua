@@ -3,9 +3,10 @@
 -- An empty previous says that there was no champion before; none, that there is
 -- nothing to roll back.
 --
--- KEYS  1 aliases, 2 history of the farm, 3 revision, 4 order
+-- KEYS  1 aliases, 2 history of the farm, 3 revision, 4 order, 5 terms
 -- ARGV  1 kind, 2 farm, 3 version, 4 what the champion is (promotion) or what
---       previous is (rollback) as the caller believes, 5 reason, 6 changes that are kept
+--       previous is (rollback) as the caller believes, 5 reason, 6 changes that are kept,
+--       7 whether it is forced (1): then the champion itself begins a new term
 -- returns 'moved', 'same' (it was so), 'unknown' (there is no such version), 'nothing'
 --       (to roll back), or 'changed' (what the caller believes is not so)
 local function alias(name) return name .. ' ' .. ARGV[2] end
@@ -23,18 +24,21 @@ if kind == 'challenge' then
   from = challenger
   put('challenger', version)
 elseif kind == 'promotion' then
-  if champion == version then return 'same' end
+  if champion == version and ARGV[7] ~= '1' then return 'same' end
   if champion ~= ARGV[4] then return 'changed' end
-  put('champion', version)
-  if #champion ~= 64 then champion = '' end -- damaged; who insists may replace it
-  redis.call('HSET', KEYS[1], alias('previous'), champion)
-  if challenger == version then put('challenger', '') end
+  if champion ~= version then
+    put('champion', version)
+    if #champion ~= 64 then champion = '' end -- damaged; who insists may replace it
+    redis.call('HSET', KEYS[1], alias('previous'), champion)
+    if challenger == version then put('challenger', '') end
+  end
 else
   if not previous then return 'nothing' end
   if previous ~= ARGV[4] then return 'changed' end
   put('champion', previous)
   redis.call('HDEL', KEYS[1], alias('previous'))
 end
+if kind ~= 'challenge' then redis.call('HINCRBY', KEYS[5], ARGV[2], 1) end
 local T = redis.call('TIME')
 local now = string.format('%.0f', T[1] * 1000000 + T[2])
 redis.call('LPUSH', KEYS[2], now .. ' ' .. kind .. ' ' .. from .. ' ' .. version .. ' ' .. ARGV[5])
