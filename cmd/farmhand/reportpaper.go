@@ -42,7 +42,7 @@ func (o *reportPaperOptions) run(cmd *cobra.Command) error {
 	if o.seeds < 1 || o.episodes < 2 {
 		return usage("--seeds %d, --episodes %d: want at least 1 and 2", o.seeds, o.episodes)
 	}
-	if err := checkFiles("--out", o.out); err != nil {
+	if err := o.checkOut(cmd.Flags().Changed("out")); err != nil {
 		return err
 	}
 	if err := o.learn(cmd); err != nil || o.out == "" {
@@ -81,7 +81,20 @@ func (o *reportPaperOptions) run(cmd *cobra.Command) error {
 	if err := d.Write(&b); err != nil {
 		return err
 	}
-	return atomicfile.Write(o.out, b.Bytes(), 0o644)
+	if err := atomicfile.Write(o.out, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows on %d episodes each\n", o.out, len(d.Rows)-len(d.Missing()), o.episodes)
+	return nil
+}
+
+// checkOut before hours of learning: the document's folder by default is that of a
+// checkout, and elsewhere nobody has asked for one.
+func (o *reportPaperOptions) checkOut(named bool) error {
+	if _, err := os.Stat(filepath.Dir(o.out)); !named && errors.Is(err, fs.ErrNotExist) {
+		return usage("no folder %s here, as a checkout has: want --out, the name of the document, or --out \"\" to learn only", filepath.Dir(o.out))
+	}
+	return checkFiles("--out", o.out)
 }
 
 func (o *reportPaperOptions) file(row paper.Row, seed int) string {
@@ -100,6 +113,23 @@ func (o *reportPaperOptions) matches() bool {
 	return false
 }
 
+// have reports whether a policy is there. One with other settings than the row's is an
+// error: it is not what the report would say it is.
+func (o *reportPaperOptions) have(row paper.Row, seed int) (bool, error) {
+	name := o.file(row, seed)
+	p, err := paper.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := row.Check(p, uint64(seed)); err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	return true, nil
+}
+
 // learn the policies that are missing.
 func (o *reportPaperOptions) learn(cmd *cobra.Command) error {
 	if err := os.MkdirAll(o.policies, 0o755); err != nil {
@@ -115,7 +145,11 @@ func (o *reportPaperOptions) learn(cmd *cobra.Command) error {
 			if err != nil {
 				return usage("--only %q: %v", o.only, err)
 			}
-			if _, err := os.Stat(name); err == nil || !wanted && o.only != "" {
+			have, err := o.have(row, seed)
+			if err != nil {
+				return err
+			}
+			if have || !wanted && o.only != "" {
 				continue
 			}
 			c, err := row.Config(uint64(seed))

@@ -34,3 +34,32 @@ func TestReportPaper(t *testing.T) {
 		}
 	}
 }
+
+// What the report would tell wrongly, or write where nobody looks, is refused before
+// anything is learned.
+func TestReportPaperRefuses(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir) // in which is no folder docs
+	run := func(args ...string) string {
+		cmd := reportPaperCmd()
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetErr(&strings.Builder{})
+		cmd.SetArgs(append([]string{"--policies", dir, "--only", "sarsa-published-paper-fixed-1.json"}, args...))
+		if err := cmd.Execute(); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	if err := run(); !strings.Contains(err, "no folder docs here") {
+		t.Errorf("without --out: error %q: want one about the folder", err)
+	}
+	if err := run("--out", ""); err != "" {
+		t.Fatal(err)
+	}
+	if err := os.Rename("sarsa-published-paper-fixed-1.json", "sarsa-published-paper-fixed-2.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("--out", "", "--seeds", "2"); !strings.Contains(err, "with seed 1") {
+		t.Errorf("a policy of another seed: error %q: want one that says so", err)
+	}
+}

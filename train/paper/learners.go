@@ -25,6 +25,8 @@ type Settings struct {
 	Warmup  int                 `json:"warmup"`  // steps before it does: what a beginner comes to says little
 	Churn   float64             `json:"churn"`   // cost of an action
 
+	Logarithms bool `json:"logarithms,omitempty"` // observed too
+
 	DQN   *rl.DQNConfig   `json:"dqn,omitempty"` // one of them
 	PG    *rl.PGConfig    `json:"pg,omitempty"`
 	SARSA *rl.SARSAConfig `json:"sarsa,omitempty"`
@@ -75,9 +77,10 @@ var presets = map[string]func() Settings{
 		return s
 	},
 	"ppo": func() Settings {
-		s, c := ours(0.99, 200_000), rl.PPO()
-		c.Gamma, c.Lambda, c.RewardScale, c.LearningRate, c.EntropyCoef = 0.995, 0.95, 0.2, 1e-3, 0.005
-		c.Rollout, c.Batch, c.Epochs = 256, 256, 6
+		s, c := ours(0.99, 600_000), rl.PPO()
+		s.Logarithms, s.Late, s.Warmup, s.Churn, s.Margin = true, 1, s.Steps/5, 0.015, 0.05
+		c.Gamma, c.Lambda, c.RewardScale, c.LearningRate, c.EntropyCoef = 1, 0.95, 0.2, 3e-3, 0.003
+		c.Rollout, c.Batch, c.Epochs = 512, 1024, 6 // an episode says little: many for an update
 		c.AnnealSteps = s.Steps * 11 / 10
 		s.PG = &c
 		return s
@@ -128,19 +131,30 @@ func Preset(learner string) (Settings, error) {
 	return f(), nil
 }
 
+// setSeed of the learner.
+func (s *Settings) setSeed(seed uint64) {
+	if s.DQN != nil {
+		s.DQN.Seed = seed
+	}
+	if s.PG != nil {
+		s.PG.Seed = seed
+	}
+	if s.SARSA != nil {
+		s.SARSA.Seed = seed
+	}
+}
+
 // learner makes the learner of the settings, and how what it knows becomes a policy.
 func (s *Settings) learner(seed uint64, spec *env.Spec) (l rl.Learner, put func(*Policy), err error) {
+	s.setSeed(seed)
 	switch {
 	case s.DQN != nil:
-		s.DQN.Seed = seed
 		l, err := rl.NewDQN(*s.DQN, spec)
 		return l, func(p *Policy) { n := l.Network(); p.Network = &n }, err
 	case s.PG != nil:
-		s.PG.Seed = seed
 		l, err := rl.NewPG(*s.PG, spec)
 		return l, func(p *Policy) { n := l.Network(); p.Network = &n }, err
 	case s.SARSA != nil:
-		s.SARSA.Seed = seed
 		l, err := rl.NewSARSA(*s.SARSA, spec)
 		return l, func(p *Policy) { p.Table = l.Table() }, err
 	}

@@ -3,10 +3,13 @@ package paper
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
 
+	"farmhand/env"
+	"farmhand/env/envtest"
 	"farmhand/env/farmenv"
 )
 
@@ -78,7 +81,11 @@ func TestPolicyActsAsTheLearner(t *testing.T) {
 		seen := 0
 		_, err = play(context.Background(), tr.judge, func(obs []float64) int {
 			action := c.policy.Act(obs)
-			if want := tr.learner.Act(obs, nil); action != want {
+			shown := obs
+			if tr.cfg.Settings.Logarithms {
+				shown = withLogs(nil, obs)
+			}
+			if want := tr.learner.Act(shown, nil); action != want {
 				t.Fatalf("%s: the policy takes action %d at %v: want %d", learner, action, obs, want)
 			}
 			if a := calm.Act(obs); a != tr.judge.Hold() {
@@ -91,6 +98,16 @@ func TestPolicyActsAsTheLearner(t *testing.T) {
 			t.Fatalf("%d observations, error %v", seen, err)
 		}
 	}
+}
+
+func TestLogarithmsConform(t *testing.T) {
+	envtest.Check(t, func() env.Env {
+		f, err := Case{Scenario: "paper-fixed"}.Env(farmenv.Weighed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return withInputs(f, true)
+	})
 }
 
 // The weight on lateness rises while too many are late, and falls while too few are.
@@ -164,6 +181,7 @@ func TestReport(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	checkRow(t)
 	if len(files) != 3*len(Plan()) {
 		t.Errorf("%d files for %d rows with three seeds", len(files), len(Plan()))
 	}
@@ -188,6 +206,32 @@ func TestReport(t *testing.T) {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil || !strings.Contains(b.String(), "99.20") {
 		t.Errorf("error %v, report\n%s", err, b.String())
+	}
+}
+
+// checkRow: a row takes what was learned with its settings, and nothing else.
+func checkRow(t *testing.T) {
+	t.Helper()
+	row := Row{Case: Case{Scenario: "paper-fixed"}, Learner: "sarsa-published"}
+	c, err := row.Config(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Settings.setSeed(2)
+	settings, err := json.Marshal(c.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Policy{Case: row.Case, Learner: row.Learner, Seed: 2, Settings: settings}
+	if err := row.Check(&p, 2); err != nil {
+		t.Error(err)
+	}
+	longer := row
+	longer.Steps = 7428
+	for _, err := range []error{row.Check(&p, 3), longer.Check(&p, 2), Row{Case: row.Case, Learner: "sarsa"}.Check(&p, 2)} {
+		if err == nil {
+			t.Error("another policy than the row's: no error")
+		}
 	}
 }
 

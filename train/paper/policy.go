@@ -61,9 +61,11 @@ type Policy struct {
 	Network  *rl.Network     `json:"network,omitempty"` // one of both
 	Table    *rl.Table       `json:"table,omitempty"`
 
-	rows map[uint64]int // of the table's cells
-	hold int
-	x, y []float64
+	Logarithms bool `json:"logarithms,omitempty"` // are observed too
+
+	rows     map[uint64]int // of the table's cells
+	hold     int
+	in, x, y []float64 // in: observation with logarithms
 }
 
 // check says why a policy cannot run, and prepares it to.
@@ -75,7 +77,7 @@ func (p *Policy) check() error {
 	if err != nil {
 		return err
 	}
-	inputs, actions := e.Spec().Observation.Len(), e.Spec().Action.N()
+	inputs, actions := withInputs(e, p.Logarithms).Spec().Observation.Len(), e.Spec().Action.N()
 	p.hold, p.y = e.Hold(), make([]float64, actions)
 	switch {
 	case (p.Network == nil) == (p.Table == nil):
@@ -132,6 +134,10 @@ func (p *Policy) Act(obs []float64) int {
 }
 
 func (p *Policy) values(obs []float64) []float64 {
+	if p.Logarithms {
+		p.in = withLogs(p.in, obs)
+		obs = p.in
+	}
 	if t := p.Table; t != nil {
 		n := len(p.y)
 		if row, ok := p.rows[t.Cell(obs)]; ok {

@@ -106,7 +106,7 @@ func newTrainer(cfg Config) (*trainer, error) {
 		if err != nil {
 			return nil, err
 		}
-		list[i], t.farms = f, append(t.farms, f)
+		list[i], t.farms = withInputs(f, s.Logarithms), append(t.farms, f)
 	}
 	var options env.Options
 	if s.Reward == farmenv.Weighed {
@@ -163,7 +163,7 @@ func (t *trainer) snapshot() (candidate, error) {
 	if err != nil {
 		return candidate{}, err
 	}
-	p := &Policy{Format: Format, Case: t.cfg.Case, Learner: t.cfg.Learner, Seed: t.cfg.Seed, Steps: t.learner.Steps(), Settings: settings}
+	p := &Policy{Format: Format, Case: t.cfg.Case, Learner: t.cfg.Learner, Seed: t.cfg.Seed, Steps: t.learner.Steps(), Settings: settings, Logarithms: t.cfg.Settings.Logarithms}
 	t.put(p)
 	file, err := p.Bytes()
 	if err != nil {
