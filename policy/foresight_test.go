@@ -45,6 +45,14 @@ func TestTimer(t *testing.T) {
 		{0, 11, half, 11, ""},
 		{8, 11, all(half, func(o *Observation) { o.Level.Age = 8 }), 6, "load 4.4"},
 	})
+	// What drains a backlog is held while replicas start, and no longer.
+	starting := func(o *Observation) { o.Starting = 5 }
+	session(t, "a backlog goes", "timer", []look{
+		{0, 2, all(rise(200), queue(300)), 16, "16 to catch up"},
+		{2, 11, all(rise(200), starting), 16, "16 was wished"},
+		{4, 16, rise(200), 11, ""},
+	})
+	session(t, "twice the slots for a backlog", "timer:drain=2", []look{{0, 2, all(rise(200), queue(300)), 22, "22 to catch up"}})
 }
 
 func TestForecast(t *testing.T) {

@@ -13,7 +13,8 @@ import "fmt"
 //	n = own + share·max(0, before − own)
 //
 // own and before are the replicas that the model of staffing gives the load of now and
-// that of before, and a backlog is drained as there. A load that goes up and down is
+// that of before. A backlog is drained as there, but what drains it is held only while
+// replicas start: once they work the backlog tells. A load that goes up and down is
 // prepared for when the time is near; on the upper level before is own, and the
 // table says nothing. The interval in which a load rises shows a part of the rise alone,
 // so for three intervals after one nothing that was prepared is given up. Other
@@ -24,7 +25,8 @@ import "fmt"
 // than as a law to run. The idea is a hazard rate: how soon a level of that age ends.
 //
 // Defaults: half a minute of rest, then all that was needed before for two minutes, then
-// half of it. They fit no farm in particular.
+// half of it. They fit no farm in particular. Calibration leaves begin, second and after
+// alone: in the two hundred trials that it has, four parameters come to more than seven.
 //
 // Memory: the past wishes that drain.
 var timer = Law{
@@ -32,16 +34,17 @@ var timer = Law{
 	Doc:  "staffing that prepares for the load of before, by a table over the age of the level",
 	Params: []Param{
 		headroomParam,
+		{Name: "drain", Doc: drainParam.Doc, Default: 1, Min: 0, Max: 10, Search: Range{Min: 0.5, Max: 8, Log: true}},
 		{Name: "first", Doc: "seconds of age where the second row begins", Default: 30, Min: 0, Max: 86_400, Search: Range{Min: 5, Max: 300, Log: true}},
-		{Name: "second", Doc: "seconds after first where the third row begins", Default: 120, Min: 0, Max: 86_400, Search: Range{Min: 5, Max: 300, Log: true}},
-		{Name: "begin", Doc: "share in the first row", Default: 0, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1}},
+		{Name: "second", Doc: "seconds after first where the third row begins", Default: 120, Min: 0, Max: 86_400},
+		{Name: "begin", Doc: "share in the first row", Default: 0, Min: 0, Max: 2},
 		{Name: "between", Doc: "share in the second row", Default: 1, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1.5}},
-		{Name: "after", Doc: "share in the third row", Default: 0.5, Min: 0, Max: 2, Search: Range{Min: 0, Max: 1}},
+		{Name: "after", Doc: "share in the third row", Default: 0.5, Min: 0, Max: 2},
 	},
 	make: func(p Params) Policy {
 		first := p.Get("first")
 		return clock{
-			p.Spec(), sizer{p.Get("headroom"), betaParam.Default, drainParam.Default}, [2]float64{first, first + p.Get("second")},
+			p.Spec(), sizer{p.Get("headroom"), betaParam.Default, p.Get("drain")}, [2]float64{first, first + p.Get("second")},
 			[3]float64{p.Get("begin"), p.Get("between"), p.Get("after")},
 		}
 	},
@@ -80,7 +83,10 @@ func (c clock) Decide(o *Observation, m Memory) Decision {
 		drain = count(z.replicas)
 	}
 	now := count(max(ready, z.replicas))
-	n := max(now, count(drainWishes.peak(m, at, soon, possible(o, drain))))
+	n, peak := now, count(drainWishes.peak(m, at, soon, possible(o, drain)))
+	if o.Starting > 0 {
+		n = max(n, peak)
+	}
 	d := Decision{Replicas: n}
 	if o.Quiet {
 		return d
