@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"farmhand/internal/checkpoint"
+	"farmhand/policy/learned"
 )
 
 // MaxCheckpoint is how many bytes a checkpoint has at most.
@@ -48,9 +49,13 @@ func (t *Trainer) header() []byte {
 		h.Write(s.YAML())
 		scenarios = append(scenarios, fmt.Sprintf("%s (%x)", s.Name, h.Sum64()))
 	}
-	b, err := json.Marshal(map[string]any{"training": 1, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
+	from := ""
+	if len(c.From) > 0 {
+		from = learned.NameOf(c.From)
+	}
+	b, err := json.Marshal(map[string]any{"training": 2, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "hide": c.Hide, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "late_least": c.LateLeast, "late_most": c.LateMost, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "from": from, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}
@@ -72,6 +77,16 @@ func (t *Trainer) state(c *checkpoint.Codec) {
 	t.cloned = cloned == 1
 	c.Int("until", &t.until, maxSteps)
 	c.Floats("late", t.late)
+	peer := 0
+	if t.peer != nil {
+		peer = 1
+	}
+	if c.Int("peer", &peer, 1); peer == 1 {
+		if c.Reading() {
+			t.peer = &Point{}
+		}
+		t.point(c, t.peer)
+	}
 	t.points(c, "curve", &t.curve)
 	t.points(c, "tries", &t.tries)
 	t.points(c, "finals", &t.finals)
@@ -83,7 +98,7 @@ func (t *Trainer) state(c *checkpoint.Codec) {
 		t.point(c, &t.best[i].Point)
 		c.Bytes("policy", &t.best[i].file, MaxCheckpoint)
 	}
-	if c.Reading() && (len(t.curve) > 0 != (len(t.best) > 0) || len(t.finals) > candidates || len(t.tries) > len(t.best)*len(calm)) {
+	if c.Reading() && (len(t.curve) > 0 != (len(t.best) > 0) || len(t.finals) > candidates || len(t.tries) > t.triesInAll()) {
 		c.Fail(errors.New("rounds, candidates and tries do not belong together"))
 	}
 	t.learnerState(c)

@@ -18,11 +18,20 @@ import (
 // candidates is how many policies are kept to choose from.
 const candidates = 5
 
+// latePrice is what lateness costs where there are several scenarios: twice what is
+// allowed, by half of the workers more.
+const latePrice = 0.5
+
 // Compare orders policies, the better first: by how far they are from the aim, and from
 // the number of actions an hour that they should need at most, and those that reach it by
-// cost.
+// cost. Where there are several scenarios, what is short has a price: else the one that
+// is hardest to serve would decide alone.
 func Compare(a, b *Point, actions float64) int {
 	short := func(p *Point) float64 { return p.Short + max(0, p.Actions/actions-1) }
+	if n := float64(len(a.Cases)); n > 1 {
+		dear := func(p *Point) float64 { return p.Cost * (1 + latePrice*short(p)/n) }
+		return cmp.Compare(dear(a), dear(b))
+	}
 	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Cost, b.Cost))
 }
 
@@ -36,6 +45,15 @@ func (t *Trainer) keep(p candidate) {
 // calm are the biases towards holding that are tried: a policy whose outputs are nearly
 // equal goes to and fro between them.
 var calm = []float64{0, 0.25, 0.5, 1, 1.5, 2, 3, 4}
+
+// biases are those of calm that are tried. What is calmer on one scenario is late on
+// another, and to try them on many takes long.
+func (t *Trainer) biases() []float64 {
+	if len(t.cfg.Scenarios) > 1 {
+		return calm[:1]
+	}
+	return calm
+}
 
 // calmer returns the policy with a bias on the output that holds.
 func calmer(file []byte, bias float64) ([]byte, error) {
@@ -52,7 +70,7 @@ func calmer(file []byte, bias float64) ([]byte, error) {
 
 // choose goes on with the final selection by one try. Each of the best policies is tried
 // as it is and with some bias towards holding, on some of the training work; then a few
-// of these on all of it. Try k is of best k/len(calm) with the bias k%len(calm).
+// of these on all of it. Try k is of best k/n with the bias k%n, of n biases.
 func (t *Trainer) choose(ctx context.Context) error {
 	list, seeds, k := &t.tries, t.cfg.Seeds, len(t.tries)
 	if k == t.triesInAll() {
@@ -62,11 +80,11 @@ func (t *Trainer) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := t.trials.play(ctx, file, seeds)
+	p, err := t.try(ctx, file, seeds)
 	if err != nil {
 		return err
 	}
-	from := &t.best[k/len(calm)]
+	from := &t.best[k/len(t.biases())]
 	p.Steps = from.Steps
 	for i := range p.Cases {
 		p.Cases[i].Late = from.Cases[i].Late
@@ -75,11 +93,12 @@ func (t *Trainer) choose(ctx context.Context) error {
 	return nil
 }
 
-func (t *Trainer) triesInAll() int { return len(t.best) * len(calm) }
+func (t *Trainer) triesInAll() int { return len(t.best) * len(t.biases()) }
 
 // tried is the file of a try.
 func (t *Trainer) tried(k int) ([]byte, error) {
-	return calmer(t.best[k/len(calm)].file, calm[k%len(calm)])
+	biases := t.biases()
+	return calmer(t.best[k/len(biases)].file, biases[k%len(biases)])
 }
 
 // shortlist are the numbers of the tries that go on to all of the work, the best first.
@@ -167,7 +186,7 @@ func (t *Trainer) write() ([]byte, error) {
 	box := t.envs.Spec().Observation
 	f := &learned.File{
 		Meta: learned.Meta{Rule: t.cfg.Rule, Fallback: t.cfg.Fallback, Learner: t.cfg.Learner, Environment: t.envs.Spec().ID, Scenario: t.cfg.name(),
-			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Hidden: t.cfg.Hide, Settings: json.RawMessage(t.config)},
+			Seed: t.cfg.Seed, Steps: t.learner.Steps(), Hidden: t.cfg.Hide, Only: t.cfg.Only, Settings: json.RawMessage(t.config)},
 		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,
 	}
@@ -209,7 +228,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 	switch cfg.Learner {
 	case "dqn":
 		c := rl.DefaultDQN()
-		c.Seed, c.Gamma, c.RewardScale, c.Dueling, c.NStep = cfg.Seed, 0.98, 0.02, true, 5
+		c.Seed, c.Gamma, c.RewardScale, c.Dueling, c.NStep = cfg.Seed, cfg.Gamma, 0.02, true, 5
 		c.AnnealSteps, c.EpsilonSteps, c.EpsilonEnd = cfg.Steps, cfg.Steps/4, 0.02
 		// Errors count squared however large: a burst that is met too late is rare and
 		// costs much, and a loss that grows linearly learns the median, which leaves it out.
@@ -232,7 +251,8 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 		if cfg.Learner == "reinforce" {
 			c = rl.REINFORCE()
 		}
-		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, 0.98, 0.1, max(1, c.Rollout/cfg.Envs)
+		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, cfg.Gamma, 0.1, max(1, c.Rollout/cfg.Envs)
+		c.AnnealSteps = cfg.Steps + cfg.Steps/10 // the last of them teach something too
 		b, err := adjust(&c)
 		if err != nil {
 			return nil, nil, err

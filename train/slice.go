@@ -13,8 +13,8 @@ func (t *Trainer) Run(ctx context.Context) error {
 
 // Slice goes on with the work until enough says so, ctx is done, or nothing is left. It
 // reports whether nothing is left. enough is asked after each piece of work: an update
-// of the learner, a look at the policy, a try of the final selection; only imitating the
-// rule is one piece. One is always done, so that slices get on however short they are.
+// of the learner, a look at the policy, a try of the final selection; only measuring the
+// peer and imitating the rule are one piece each. One is always done, so that slices get on however short they are.
 // After it, and after an error of ctx, the Trainer can be saved.
 func (t *Trainer) Slice(ctx context.Context, enough func() bool) (done bool, err error) {
 	for !t.Done() {
@@ -34,6 +34,8 @@ func (t *Trainer) Slice(ctx context.Context, enough func() bool) (done bool, err
 // advance does the next piece of work, or as many updates as there are until enough.
 func (t *Trainer) advance(ctx context.Context, enough func() bool) error {
 	switch {
+	case t.cfg.Peer != "" && t.peer == nil:
+		return t.measure(ctx)
 	case t.cfg.Clone > 0 && !t.cloned:
 		err := t.imitate(ctx)
 		t.cloned = err == nil

@@ -51,14 +51,28 @@ type Config struct {
 	Margin    float64  // by how much of the allowed lateness a policy stays below it
 	Dual      float64  // η
 	Late      float64  // weight on lateness to begin with
+	LateLeast float64  // and the least and the most that it becomes
+	LateMost  float64
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
 	Clone     int      // steps of the rule that are imitated first; 0: none
 	Hide      []string // features that the policy does not see, to find out what they are worth
+	Only      []string // actions that it may take; none: all of learned.Actions
+	Gamma     float64  // γ: what a reward is worth a step later
 	Patience  int      // rounds without a better policy after which learning ends; 0: it does not
 	Jobs      int      // farms that are simulated at once for a look
 	Record    float64  // seconds of farms in which it is found out what the policy sees
+
+	// Peer is a law that the policy must not be later than, anywhere, and is compared
+	// with; Tolerance is the share of tasks by which it may be later all the same. Empty:
+	// only the targets count.
+	Peer      string
+	Tolerance float64
+
+	// From is a policy file that is imitated first, for Clone steps, in place of the rule:
+	// so a general policy is made one of a farm.
+	From []byte
 
 	// Randomise makes a farm of its own for most episodes, and for every other seed of a
 	// look (farmenv.Mix.Varied): so one policy learns to serve farms of any speed and size.
@@ -86,8 +100,8 @@ func Default(scenarios ...*workload.Scenario) Config {
 	for _, s := range scenarios {
 		episode = min(episode, s.Horizon)
 	}
-	c := Config{Scenarios: scenarios, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
+	c := Config{Scenarios: scenarios, Gamma: 0.98, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, LateLeast: 1e-3, LateMost: 1e3, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}
@@ -115,6 +129,12 @@ func (c *Config) Validate() error {
 	if _, err := policy.New(cmp.Or(c.Fallback, c.Rule)); err != nil {
 		return fmt.Errorf("train: Fallback: %w", err)
 	}
+	if _, err := policy.New(cmp.Or(c.Peer, c.Rule)); err != nil {
+		return fmt.Errorf("train: Peer: %w", err)
+	}
+	if len(c.From) > 0 && c.Clone == 0 {
+		return errors.New("train: Clone is 0: want some steps in which From is imitated")
+	}
 	for _, n := range []struct {
 		name     string
 		is       float64
@@ -122,7 +142,8 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"LateLeast", c.LateLeast, 1e-6, 1e6}, {"LateMost", c.LateMost, c.LateLeast, 1e6}, {"Late", c.Late, c.LateLeast, c.LateMost}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
@@ -130,12 +151,6 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
-
-// Bounds of the weight on lateness.
-const (
-	minLate = 1e-3
-	maxLate = 1e3
-)
 
 // Trainer learns a policy. It belongs to one goroutine.
 type Trainer struct {
@@ -146,9 +161,11 @@ type Trainer struct {
 	envs    *env.Vector
 	mix     *farmenv.Mix
 	trials  *trials
+	teacher *learned.Policy // that is imitated first; nil: the rule
 
 	// All that is saved, beside the learner.
-	cloned bool        // the rule was imitated
+	peer   *Point      // what the peer comes to; nil: not known yet, or there is none
+	cloned bool        // the rule, or From, was imitated
 	until  int         // steps at which the round ends
 	late   []float64   // weights on lateness, by scenario
 	curve  []Point     // the policy after each round
@@ -168,12 +185,21 @@ func New(cfg Config) (*Trainer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	var teacher *learned.Policy
+	if len(cfg.From) > 0 {
+		p, err := learned.Load(cfg.From)
+		if err != nil {
+			return nil, fmt.Errorf("train: From: %w", err)
+		}
+		// What it does is said in terms of the rule that advises it.
+		teacher, cfg.Rule, cfg.Only = p, p.File.Rule, p.Only
+	}
 	rule, err := policy.New(cfg.Rule)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{cfg: cfg, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
-	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || cfg.traces()
+	t := &Trainer{cfg: cfg, teacher: teacher, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
+	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || len(cfg.Scenarios) > 1 || cfg.traces()
 	t.trials = newTrials(&t.cfg, t.mix)
 	for range cfg.Scenarios {
 		t.late = append(t.late, cfg.Late)
@@ -183,7 +209,7 @@ func New(cfg Config) (*Trainer, error) {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
 		f, err := farmenv.NewFarm(cfg.environment(), farmenv.FarmConfig{Episode: t.mix.Episode, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, Balanced: len(cfg.Scenarios) > 1})
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +261,7 @@ func (t *Trainer) weigh() {
 	}
 }
 
-// imitate begins with what the rule would do.
+// imitate begins with what the rule would do, or another policy.
 func (t *Trainer) imitate(ctx context.Context) error {
 	c := rl.DefaultClone()
 	c.Steps = t.cfg.Clone
@@ -252,12 +278,29 @@ func (t *Trainer) imitate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.learner.Clone(ctx, envs, func(_ []float64, mask []bool) int {
+	teach := func(_ []float64, mask []bool) int {
 		if mask[learned.Rule] {
 			return learned.Rule
 		}
 		return learned.Hold
-	}, c)
+	}
+	if t.teacher != nil {
+		teach = t.teacher.Act
+	}
+	return t.learner.Clone(ctx, envs, teach, c)
+}
+
+// measure finds out what the peer comes to on the work that decides in the end.
+func (t *Trainer) measure(ctx context.Context) error {
+	p, err := policy.New(t.cfg.Peer)
+	if err != nil {
+		return err
+	}
+	peer, err := t.trials.play(ctx, p, t.cfg.Final)
+	if err == nil {
+		t.peer = &peer
+	}
+	return err
 }
 
 // look lets the policy scale farms, weighs lateness by what came of it, and begins the
@@ -267,7 +310,7 @@ func (t *Trainer) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := t.trials.play(ctx, file, t.cfg.Seeds)
+	p, err := t.try(ctx, file, t.cfg.Seeds)
 	if err != nil {
 		return err
 	}
@@ -278,8 +321,8 @@ func (t *Trainer) look(ctx context.Context) error {
 		if p.Steps < t.cfg.Warmup {
 			continue
 		}
-		step := min(max((1-c.OnTime)/(1-t.cfg.aim(i))-1, -1), 1)
-		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
+		step := min(max((1-c.OnTime)/(1-t.aim(i))-1, -1), 1)
+		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), t.cfg.LateLeast), t.cfg.LateMost)
 	}
 	t.curve = append(t.curve, p)
 	t.keep(candidate{p, file})
@@ -291,12 +334,42 @@ func (t *Trainer) look(ctx context.Context) error {
 	return nil
 }
 
-// aim is the share on time that a policy should have on a scenario: a little more than
-// the target, as it will serve other work than it was chosen with.
-func (c *Config) aim(scenario int) float64 {
-	target := c.Scenarios[scenario].Farm.Target
-	return target + c.Margin*(1-target)
+// try lets a policy file scale farms, and tells what came of it.
+func (t *Trainer) try(ctx context.Context, file []byte, seeds []uint64) (Point, error) {
+	policy, err := learned.Load(file)
+	if err != nil {
+		return Point{}, err
+	}
+	p, err := t.trials.play(ctx, policy, seeds)
+	if err != nil {
+		return Point{}, err
+	}
+	for i, c := range p.Cases {
+		p.Short += max(0, t.aim(i)-c.OnTime) / (1 - t.aim(i))
+		cost := c.Cost
+		if t.peer != nil {
+			cost = c.Workers / t.peer.Cases[i].Workers
+		}
+		p.Cost += cost / float64(len(p.Cases))
+	}
+	return p, nil
 }
+
+// aim is the share on time that a policy should have on a scenario: a little more than
+// the target, as it will serve other work than it was chosen with, and hardly less than
+// the peer has.
+func (t *Trainer) aim(scenario int) float64 {
+	target := t.cfg.Scenarios[scenario].Farm.Target
+	aim := target + t.cfg.Margin*(1-target)
+	if t.peer != nil {
+		aim = max(aim, t.peer.Cases[scenario].OnTime-t.cfg.Tolerance)
+	}
+	return min(aim, mostOnTime)
+}
+
+// mostOnTime is the share on time that is aimed at at most: a peer that is never late is
+// none to divide by.
+const mostOnTime = 0.9999
 
 // Curve is what the policy was after each round.
 func (t *Trainer) Curve() []Point { return t.curve }

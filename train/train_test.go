@@ -161,7 +161,7 @@ func TestLatenessFindsItsWeight(t *testing.T) {
 	if len(curve) != 2 || curve[0].Steps < 300 || curve[1].Steps < 600 {
 		t.Fatalf("the curve is %v: want points at 300 and 600 steps", curve)
 	}
-	late := (1 - curve[0].OnTime) / (1 - tr.cfg.aim(0))
+	late := (1 - curve[0].OnTime) / (1 - tr.aim(0))
 	if moved := curve[1].Cases[0].Late - curve[0].Cases[0].Late; (late > 1) != (moved > 0) {
 		t.Errorf("%g times as many are late as may be; the weight went from %g to %g", late, curve[0].Cases[0].Late, curve[1].Cases[0].Late)
 	}

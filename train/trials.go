@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"farmhand/env/farmenv"
+	"farmhand/policy"
 	"farmhand/policy/guard"
-	"farmhand/policy/learned"
 	"farmhand/sim"
 	"farmhand/sim/workload"
 )
@@ -22,8 +22,8 @@ type Point struct {
 	// Short is how far the policy is from the aim: the lateness beyond what is allowed,
 	// in units of that, summed over the scenarios. 0: on target everywhere.
 	Short float64
-	// Cost is the mean of workers per replica that the load keeps busy, so that small
-	// and large farms count alike.
+	// Cost is the mean of workers per replica that the load keeps busy, or per worker of
+	// the peer where there is one, so that small and large farms count alike.
 	Cost  float64
 	Cases []Case // by scenario
 }
@@ -83,13 +83,9 @@ func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.
 	return s, w
 }
 
-// play returns what a policy comes to over all scenarios and seeds. It does not depend
-// on how many run at once.
-func (t *trials) play(ctx context.Context, file []byte, seeds []uint64) (Point, error) {
-	p, err := learned.Load(file)
-	if err != nil {
-		return Point{}, err
-	}
+// play returns what a policy comes to over all scenarios and seeds, but for what is made
+// of it. It does not depend on how many run at once.
+func (t *trials) play(ctx context.Context, p policy.Policy, seeds []uint64) (Point, error) {
 	n := len(t.cfg.Scenarios)
 	runs := make([]Case, n*len(seeds))
 	g, ctx := errgroup.WithContext(ctx)
@@ -116,8 +112,6 @@ func (t *trials) play(ctx context.Context, file []byte, seeds []uint64) (Point, 
 		sum.OnTime += c.OnTime / float64(n)
 		sum.Workers += c.Workers / float64(n)
 		sum.Actions += c.Actions / float64(n)
-		sum.Cost += c.Cost / float64(n)
-		sum.Short += max(0, t.cfg.aim(k)-c.OnTime) / (1 - t.cfg.aim(k))
 	}
 	return sum, nil
 }

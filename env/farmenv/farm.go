@@ -29,6 +29,11 @@ type FarmConfig struct {
 	// Hide are features that are not shown: they keep their least value, to find out
 	// what they are worth.
 	Hide []string
+	// Only are the actions that may be taken (learned.Actions); none: all.
+	Only []string
+	// Balanced divides a reward by 1 + the weight on lateness, so that kinds of scenarios
+	// whose weights have come apart teach alike (Stooke et al., arXiv 2007.03964).
+	Balanced bool
 }
 
 // Options of a Farm.
@@ -63,6 +68,8 @@ const (
 //	workers  −worker-seconds/(I·w)
 //	churn    −action_cost · actions
 //
+// each divided by 1 + late_weight where FarmConfig.Balanced says so.
+//
 // late counts a task once, in the step in which its due passes, be it waiting,
 // running or done: work that nobody starts is not free. I is the interval; n are the
 // tasks of a mean step, and w the replicas that the mean load would keep busy, of
@@ -71,6 +78,7 @@ type Farm struct {
 	cfg    FarmConfig
 	spec   env.Spec
 	hidden []int // features
+	denied []int // actions
 
 	sim     *sim.Sim
 	pilot   *sim.Pilot
@@ -113,6 +121,14 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 			{Name: OptionAction, Doc: "cost of an action", Default: 0.02, Min: 0, Max: 100},
 		}}
 	f.mask = make([]bool, f.spec.Action.N())
+	denied, err := learned.Denied(cfg.Only)
+	if err == nil && slices.Contains(denied, learned.Hold) {
+		err = fmt.Errorf("%v: want \"hold\" among them", cfg.Only)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("farmenv: Only of %s: %w", id, err)
+	}
+	f.denied = denied
 	for _, name := range cfg.Hide {
 		i := slices.Index(names, name)
 		if i < 0 {
@@ -190,7 +206,7 @@ func (f *Farm) look() {
 		f.mask[learned.Hold] = true
 	} else {
 		f.advice = learned.Advise(f.cfg.Rule, &f.o, f.memory)
-		f.advice.Mask(&f.o, f.mask)
+		f.advice.Mask(&f.o, f.denied, f.mask)
 	}
 	f.obs = learned.Features(f.obs[:0], &f.o, &f.advice)
 	for _, i := range f.hidden {
@@ -216,7 +232,11 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	f.before = now
 	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
 		float64(now.Actions - was.Actions), now.At - was.At}
-	f.parts = [...]float64{-f.lateWeight() * f.perLate * f.metrics[MetricLate], -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
+	weight, scale := f.lateWeight(), 1.0
+	if f.cfg.Balanced {
+		scale = 1 / (1 + weight)
+	}
+	f.parts = [...]float64{-scale * weight * f.perLate * f.metrics[MetricLate], -scale * f.perSecond * f.metrics[MetricWorkers], -scale * f.perAction * f.metrics[MetricActions]}
 	f.look()
 	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }

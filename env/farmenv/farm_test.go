@@ -1,12 +1,14 @@
 package farmenv
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"farmhand/policy"
 	"farmhand/policy/guard"
+	"farmhand/policy/learned"
 	"farmhand/sim/workload"
 )
 
@@ -82,6 +84,29 @@ func TestFarmConforms(t *testing.T) {
 	}
 	if same(a, c) {
 		t.Error("another seed gave the same episode")
+	}
+}
+
+// Balanced rewards are those of others, divided by 1 + the weight on lateness.
+func TestBalancedRewards(t *testing.T) {
+	plain, balanced := burst(t, 120), burst(t, 120)
+	balanced.cfg.Balanced = true
+	for _, f := range []*Farm{plain, balanced} {
+		f.WeighLate([]float64{3})
+	}
+	_, info := plain.Reset(1, nil)
+	balanced.Reset(1, nil)
+	for over := false; !over; {
+		action := learned.Hold
+		if i := slices.Index(info.Mask, true); i >= 0 {
+			action = i
+		}
+		_, want, _, _, _ := plain.Step(action)
+		_, got, _, end, next := balanced.Step(action)
+		if math.Abs(got-want/4) > 1e-12*math.Abs(want) || want == 0 {
+			t.Fatalf("a reward of %g is balanced to %g", want, got)
+		}
+		over, info = end, next
 	}
 }
 

@@ -44,6 +44,22 @@ const Hold = hold
 // Rule is the action that does what the rule wishes.
 const Rule = toRule
 
+// Denied are the actions that a policy may not take which may only take some; the
+// error says which of them is no action. None: it may take all.
+func Denied(only []string) (denied []int, err error) {
+	for _, name := range only {
+		if !slices.Contains(actionNames[:], name) {
+			return nil, fmt.Errorf("learned: %q is no action: want some of %v", name, Actions())
+		}
+	}
+	for i, name := range actionNames {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			denied = append(denied, i)
+		}
+	}
+	return denied, nil
+}
+
 // Advice is what a rule has to say about an observation.
 type Advice struct {
 	Wish   policy.Decision // for now
@@ -101,11 +117,14 @@ func bounded(o *policy.Observation, n int) int {
 	return max(n, o.Min, 0)
 }
 
-// Mask tells which actions do something. Two actions that ask for the same are both
-// allowed, so that the same reason may lead to the same action.
-func (a *Advice) Mask(o *policy.Observation, mask []bool) {
+// Mask tells which actions do something and are not denied. Two actions that ask for the
+// same are both allowed, so that the same reason may lead to the same action.
+func (a *Advice) Mask(o *policy.Observation, denied []int, mask []bool) {
 	for i := range mask {
 		mask[i] = i == hold || a.Replicas(o, i) != o.Desired || i == toRule && a.known[toRule]
+	}
+	for _, i := range denied {
+		mask[i] = false
 	}
 }
 

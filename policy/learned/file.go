@@ -32,6 +32,7 @@ type Meta struct {
 	Observation int      `json:"observation_version"`
 	Features    []string `json:"features"`
 	Actions     []string `json:"actions"`
+	Only        []string `json:"only,omitempty"`     // the actions that it may take, "hold" among them; none = all
 	Rule        string   `json:"rule"`               // the specification of the rule that advises
 	Fallback    string   `json:"fallback,omitempty"` // and of the law that decides where the policy may not; "" = the rule
 	Limit       float64  `json:"input_limit"`
@@ -122,8 +123,13 @@ func (f *File) check() error {
 		return fmt.Errorf("learned: the policy looks at %d features that are not those of this program: train it again", len(f.Features))
 	case !slices.Equal(f.Meta.Actions, Actions()):
 		return fmt.Errorf("learned: the policy has the actions %v: want %v", f.Meta.Actions, Actions())
+	case len(f.Only) > 0 && !slices.Contains(f.Only, actionNames[hold]):
+		return fmt.Errorf("learned: the policy may only take %v: want %q among them", f.Only, actionNames[hold])
 	case len(f.Low) != len(features) || len(f.High) != len(features):
 		return fmt.Errorf("learned: the policy says the range of %d features: want %d", len(f.Low), len(features))
+	}
+	if _, err := Denied(f.Only); err != nil {
+		return err
 	}
 	if _, err := policy.New(f.Rule); err != nil {
 		return fmt.Errorf("learned: the rule of the policy: %w", err)
@@ -164,7 +170,7 @@ func Load(b []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(f, rule, fallback, NameOf(b)), nil
+	return newPolicy(f, rule, fallback, NameOf(b))
 }
 
 // NameOf is the name of the policy in a policy file, whether it can run or not.

@@ -113,6 +113,8 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		"file version":        {change(func(f *File) { f.Version = 7 }), "version 7"},
 		"features":            {change(func(f *File) { f.Features[3] = "moon" }), "train it again"},
 		"actions":             {change(func(f *File) { f.Meta.Actions = f.Meta.Actions[1:] }), "actions"},
+		"no such action":      {change(func(f *File) { f.Only = []string{"hold", "fly"} }), `"fly" is no action`},
+		"cannot hold":         {change(func(f *File) { f.Only = []string{"rule"} }), `want "hold" among them`},
 		"rule":                {change(func(f *File) { f.Rule = "magic" }), "magic"},
 		"fallback":            {change(func(f *File) { f.Fallback = "magic:n=3" }), `the fallback of the policy: policy: "magic" is no law`},
 		"activation":          {change(func(f *File) { f.Activation = "sine" }), "sine"},
@@ -180,7 +182,7 @@ func TestActions(t *testing.T) {
 	}
 	o.Desired, o.Min, o.Max = 1, 1, 1
 	var mask [actions]bool
-	a.Mask(o, mask[:])
+	a.Mask(o, nil, mask[:])
 	for i, ok := range mask {
 		if ok && i != hold && i != toRule {
 			t.Errorf("%s is allowed where the farm has its one replica", actionNames[i])

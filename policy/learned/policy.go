@@ -13,6 +13,7 @@ type Policy struct {
 	rule     policy.Policy
 	fallback policy.Policy
 	name     string
+	denied   []int     // actions
 	widths   []float64 // of the features' ranges in training, at least leastWidth of their bounds
 }
 
@@ -23,13 +24,17 @@ var _ policy.Learned = (*Policy)(nil)
 const leastWidth = 0.06
 
 // newPolicy makes a policy of a file that has been checked.
-func newPolicy(f *File, rule, fallback policy.Policy, name string) *Policy {
-	p := &Policy{File: f, rule: rule, fallback: fallback, name: name, widths: make([]float64, len(f.Low))}
+func newPolicy(f *File, rule, fallback policy.Policy, name string) (*Policy, error) {
+	denied, err := Denied(f.Only)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{File: f, rule: rule, fallback: fallback, name: name, denied: denied, widths: make([]float64, len(f.Low))}
 	_, lo, hi := FeatureNames()
 	for i := range p.widths {
 		p.widths[i] = max(f.High[i]-f.Low[i], leastWidth*(hi[i]-lo[i]))
 	}
-	return p
+	return p, nil
 }
 
 // Name is "learned:" and the first digits of the file's SHA-256.
@@ -62,7 +67,7 @@ func (p *Policy) Judge(o *policy.Observation, m policy.Memory) (policy.Decision,
 	advice := Advise(p.rule, o, m)
 	var x, spare buffer
 	var mask [actions]bool
-	advice.Mask(o, mask[:])
+	advice.Mask(o, p.denied, mask[:])
 	strange := p.strange(Features(x[:0], o, &advice))
 	action := best(p.Net.forward(&x, &spare), mask[:])
 	if action < 0 {

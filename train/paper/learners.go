@@ -78,10 +78,10 @@ var presets = map[string]func() Settings{
 	},
 	"ppo": func() Settings {
 		s, c := ours(0.99, 600_000), rl.PPO()
-		s.Logarithms, s.Late, s.Warmup, s.Churn, s.Margin = true, 1, s.Steps/5, 0.015, 0.05
-		c.Gamma, c.Lambda, c.RewardScale, c.LearningRate, c.EntropyCoef = 1, 0.95, 0.2, 3e-3, 0.003
+		s.Logarithms, s.Late, s.Warmup, s.Churn, s.Dual = true, 1, s.Steps/5, 0.015, 0.2
+		c.Gamma, c.Lambda, c.RewardScale, c.LearningRate, c.EntropyCoef = 1, 0.95, 0.2, 3e-3, 0.01
 		c.Rollout, c.Batch, c.Epochs = 512, 1024, 6 // an episode says little: many for an update
-		c.AnnealSteps = s.Steps * 11 / 10
+		c.AnnealSteps = s.Steps * 3 / 2
 		s.PG = &c
 		return s
 	},
@@ -108,7 +108,7 @@ func (s *Settings) SetSteps(n int) {
 		s.DQN.AnnealSteps = n
 	}
 	if s.PG != nil && s.PG.AnnealSteps > 0 {
-		s.PG.AnnealSteps = n * 11 / 10
+		s.PG.AnnealSteps = n * 3 / 2
 	}
 }
 
