@@ -102,14 +102,14 @@ func TestLatenessIsMended(t *testing.T) {
 	}
 }
 
-// Tasks without a due say nothing about lateness.
+// Tasks without a due say nothing about lateness, and the verdict says what to do.
 func TestNoDeadlineIsInconclusive(t *testing.T) {
 	cfg := config(t, least, twenty)
 	s := *cfg.Scenarios[0]
 	s.Farm.Deadline = 0
 	cfg.Scenarios[0] = &s
-	if v := verdict(t, ran(t, cfg)); v.Outcome != registry.Inconclusive {
-		t.Errorf("%s", v.Outcome)
+	if v := verdict(t, ran(t, cfg)); v.Outcome != registry.Inconclusive || !strings.Contains(strings.Join(v.Notes, " "), "set farm.deadline") {
+		t.Errorf("%s, %q", v.Outcome, v.Notes)
 	}
 }
 

@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"farmhand/evaluate"
-	"farmhand/policy"
-	"farmhand/policy/guard"
+	"farmhand/gate/gatetest"
 	"farmhand/policy/learned"
 	"farmhand/registry/registrytest"
-	"farmhand/sim"
 	"farmhand/sim/workload"
 	"farmhand/telemetry"
 )
@@ -61,26 +59,7 @@ func ran(t testing.TB, cfg Config) *Gate {
 // rows are the telemetry of a farm of so many seconds under a policy.
 func rows(t testing.TB, s *workload.Scenario, seconds float64, spec string) (list []telemetry.Row) {
 	t.Helper()
-	p, err := policy.New(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	long := *s
-	long.Horizon = seconds
-	farm, err := sim.New(sim.Config{Scenario: &long, Seed: 77})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pilot := sim.NewPilot(sim.Driver{Policy: p, Guard: &guard.Settings{}})
-	for more := true; more; more = farm.Advance() {
-		var o policy.Observation
-		farm.Observe(&o)
-		step := pilot.Decide(&o, farm.Calling())
-		list = append(list, telemetry.RowOf(&o, step.Wish.Replicas, step.Outcome.Replicas))
-		if !step.Outcome.Hold {
-			farm.Scale(step.Outcome.Replicas)
-		}
-	}
+	list, _ = gatetest.Telemetry(t, s, seconds, spec)
 	return list
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"farmhand/evaluate"
 	"farmhand/policy"
@@ -27,6 +28,9 @@ func (g *Gate) Verdict() (registry.Verdict, error) {
 	}
 	n, l := len(g.cfg.Traffic), g.cfg.Limits
 	for i, s := range g.cfg.Scenarios {
+		if !evaluate.HasDues(s) {
+			v.Notes = append(slices.Clone(v.Notes), fmt.Sprintf("%s has no deadline: nothing is ever late there, and nothing can be proved; set farm.deadline of the scenario, farmhand.deadline of a farm", s.Name))
+		}
 		from := n + i*len(g.cfg.Seeds)
 		v.Checks = append(v.Checks, g.checks(s.Name, s.Farm.Target, g.done[from:from+len(g.cfg.Seeds)], l)...)
 	}

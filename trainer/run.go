@@ -114,6 +114,10 @@ var (
 	ErrFull    = errors.New("trainer: as many runs as may be are under way")
 	ErrEarly   = errors.New("trainer: the farm's last training by schedule is not long enough ago")
 	ErrGone    = errors.New("trainer: the checkpoint is gone")
+
+	// ErrNoDeadline: nothing is ever late there, and a policy that learned with a deadline
+	// would be handed back as soon as it acts.
+	ErrNoDeadline = errors.New("trainer: the farm has no deadline")
 )
 
 // Store keeps runs and their checkpoints. Times are the store's own. It is safe for

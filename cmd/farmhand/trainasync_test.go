@@ -26,8 +26,11 @@ type fakeTrainer struct {
 }
 
 func (f *fakeTrainer) Start(_ context.Context, id string, r trainer.Request) (trainer.Run, bool, error) {
-	if r.Farm == "elsewhere" {
+	switch r.Farm {
+	case "elsewhere":
 		return trainer.Run{}, false, errNoFarm
+	case "never-late":
+		return trainer.Run{}, false, trainer.ErrNoDeadline
 	}
 	r.Run = ""
 	f.runs[id] = &trainer.Run{ID: id, Request: r, State: trainer.Running, Progress: trainer.Progress{Phase: trainer.Learn, Share: 0.5, Steps: 1000,
@@ -155,6 +158,7 @@ func TestTrainAsyncRefusals(t *testing.T) {
 		"want one of --async, --run":        {"--cancel", "a", "--run", "b"},
 		"the trainer learns in one":         {"--async", "--scenario", "bursty,flash"},
 		"farmhand farm list lists them":     {"--async", "--farm", "elsewhere"},
+		"farm set WORKER deadline=2s":       {"--async", "--farm", "never-late"},
 		"--steps: 0 steps cannot be":        {"--async", "--farm", "web", "--steps", "0"},
 		`--learner: "gpt" is no learner`:    {"--async", "--farm", "web", "--learner", "gpt"},
 		`--scenario: "mars" is no scenario`: {"--async", "--scenario", "mars"},

@@ -62,6 +62,8 @@ func refusedTraining(resp *http.Response) error {
 		p.Field, p.Fix = "", "farmhand top shows those that run"
 	case p.Type == "unknown-farm":
 		p.Field, p.Fix = "", `farmhand farm list lists them; a function becomes one by the label farmhand.worker: "true"`
+	case p.Type == "no-deadline":
+		p.Field = ""
 	case p.Type == "too-many-runs":
 		p.Field, p.Fix = "", "wait until one is over, or end one with --cancel"
 	case p.Type == "invalid-request":

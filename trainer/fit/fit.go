@@ -45,15 +45,18 @@ const (
 	horizon      = 3600      // s of the scenario
 	shortest     = 600       // s of it, where an hour has too many tasks
 	mostTasks    = 2_000_000 // of it
-	noDeadline   = 60        // s, for a farm without one
 	mostTarget   = 0.999     // what asks for all is out of reach of statistics
 	replicas     = 20        // of a farm without a maximum
 )
 
-// Of makes the Model of a farm. The last stretches of telemetry are kept apart for the
-// gate where there are enough others to learn from. The error wraps ErrLittle where
-// there are not even enough to learn from at all.
+// Of makes the Model of a farm, with the settings that it has now. The last stretches of
+// telemetry are kept apart for the gate where there are enough others to learn from. The
+// error wraps ErrLittle where there are not even enough to learn from at all, and
+// trainer.ErrNoDeadline where the farm has none.
 func Of(name string, k Known) (*Model, error) {
+	if k.Farm.Deadline <= 0 {
+		return nil, fmt.Errorf("%w: %.80q", trainer.ErrNoDeadline, name)
+	}
 	all, notes := gate.Stretches(k.Rows, k.Periods, k.Farm, everything)
 	traffic, more := Traffic(k)
 	for _, n := range more {
@@ -71,7 +74,7 @@ func Of(name string, k Known) (*Model, error) {
 	if s := seconds(learn); s < leastSeconds {
 		return nil, fmt.Errorf("%w of %s: %.0f s can be used, want %d%s", ErrLittle, name, s, leastSeconds, listed(notes))
 	}
-	m := &Model{Traffic: traffic, Scenario: scenario(name, learn)}
+	m := &Model{Traffic: traffic, Scenario: scenario(name, learn, k.Farm.Deadline)}
 	m.Fit = trainer.Calibration{Scenario: m.Scenario.Name, Telemetry: true, Seconds: seconds(learn), Tasks: tasks(learn), Notes: notes}
 	return m, nil
 }
@@ -81,17 +84,9 @@ func Of(name string, k Known) (*Model, error) {
 func Traffic(k Known) ([]*evaluate.Past, []string) {
 	list, notes := gate.Traffic(k.Rows, k.Periods, k.Farm)
 	for _, p := range list {
-		p.Farm = due(p.Farm)
+		p.Farm.Deadline = k.Farm.Deadline // which may have been another one then
 	}
 	return list, notes
-}
-
-// due is a farm whose tasks are due at some time.
-func due(f workload.Farm) workload.Farm {
-	if f.Deadline <= 0 {
-		f.Deadline = noDeadline
-	}
-	return f
 }
 
 func listed(notes []string) (s string) {
@@ -118,17 +113,17 @@ func tasks(list []*evaluate.Past) (sum float64) {
 }
 
 // scenario is what a farm may meet that has met these stretches.
-func scenario(name string, list []*evaluate.Past) *workload.Scenario {
+func scenario(name string, list []*evaluate.Past, deadline float64) *workload.Scenario {
 	last := list[len(list)-1]
 	s := &workload.Scenario{
 		Name: "farm:" + name, Doc: "made of the telemetry of " + name, Horizon: horizon,
-		Arrivals: newBlocks(list), Service: newMixture(list), Farm: due(last.Farm), Platform: workload.DefaultPlatform(),
+		Arrivals: newBlocks(list), Service: newMixture(list), Farm: last.Farm, Platform: workload.DefaultPlatform(),
 	}
 	s.Platform.Startup = last.Startup
 	if rate := tasks(list) / seconds(list); rate*horizon > mostTasks {
 		s.Horizon = max(shortest, float64(int(mostTasks/rate)))
 	}
-	s.Farm.Start = max(1, s.Farm.Min)
+	s.Farm.Start, s.Farm.Deadline = max(1, s.Farm.Min), deadline
 	s.Farm.Prior = s.Service.Mean()
 	return s
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"farmhand/gate/gatetest"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/sim"
 	"farmhand/sim/workload"
 	"farmhand/skeleton"
-	"farmhand/telemetry"
+	"farmhand/trainer"
 )
 
 func find(t testing.TB, name string) *workload.Scenario {
@@ -28,39 +29,8 @@ func find(t testing.TB, name string) *workload.Scenario {
 // telemetryOf is that of a farm which served a scenario under a rule.
 func telemetryOf(t testing.TB, s *workload.Scenario, seconds float64) (k Known) {
 	t.Helper()
-	rule, err := policy.New("staffing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	long := *s
-	long.Horizon = seconds
-	k.Farm = long.Farm
-	tasks := long.Draw(77)
-	farm, err := sim.New(sim.Config{Scenario: &long, Tasks: tasks, Seed: 77})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var start time.Time
-	pilot := sim.NewPilot(sim.Driver{Policy: rule, Guard: &guard.Settings{}})
-	for more := true; more; more = farm.Advance() {
-		var o policy.Observation
-		farm.Observe(&o)
-		if start.IsZero() {
-			start = o.At
-		}
-		step := pilot.Decide(&o, farm.Calling())
-		k.Rows = append(k.Rows, telemetry.RowOf(&o, step.Wish.Replicas, step.Outcome.Replicas))
-		if !step.Outcome.Hold {
-			farm.Scale(step.Outcome.Replicas)
-		}
-	}
-	var g telemetry.Gather
-	for i, at := range tasks.At {
-		p := telemetry.Period{Start: start.Add(time.Duration(at * float64(time.Second)))}
-		p.Service.Add(tasks.Service[i])
-		g.Add("", p.Start, &p.Service)
-	}
-	k.Periods = g.TakeAll()[""]
+	k.Farm = s.Farm
+	k.Rows, k.Periods = gatetest.Telemetry(t, s, seconds, "staffing")
 	return k
 }
 
@@ -181,14 +151,20 @@ func TestDrawsDependOnSeedAlone(t *testing.T) {
 	}
 }
 
-// A farm whose tasks are due at no time is trained to have them done within a minute.
-func TestNoDeadline(t *testing.T) {
+// The deadline is the farm's of now, whatever it was when telemetry was kept. Without one
+// there is nothing to learn.
+func TestDeadlineOfNow(t *testing.T) {
 	k := telemetryOf(t, find(t, "bursty"), 2*3600)
 	for i := range k.Rows {
 		k.Rows[i].Deadline = 0
 	}
-	if m := model(t, k); m.Scenario.Farm.Deadline != noDeadline || m.Traffic[0].Farm.Deadline != noDeadline {
+	k.Farm.Deadline = 0.3
+	if m := model(t, k); m.Scenario.Farm.Deadline != 0.3 || m.Traffic[0].Farm.Deadline != 0.3 {
 		t.Errorf("deadlines %g and %g", m.Scenario.Farm.Deadline, m.Traffic[0].Farm.Deadline)
+	}
+	k.Farm.Deadline = 0
+	if _, err := Of("web", k); !errors.Is(err, trainer.ErrNoDeadline) {
+		t.Errorf("without a deadline: %v", err)
 	}
 }
 

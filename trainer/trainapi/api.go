@@ -259,6 +259,9 @@ func (a *api) refusal(err error) error {
 		return p
 	case errors.Is(err, a.NoFarm):
 		return problem.New(http.StatusNotFound, "unknown-farm", detail(err)).At("farm", `deploy the function with the label farmhand.worker: "true"; farmhand farm list lists them`)
+	case errors.Is(err, trainer.ErrNoDeadline):
+		return problem.New(http.StatusUnprocessableEntity, "no-deadline", detail(err)+", so that nothing is ever late, and there is nothing to learn").
+			At("farm", "give it one: the annotation farmhand.deadline, or farmhand farm set WORKER deadline=2s")
 	case errors.Is(err, trainer.ErrUnknown):
 		return problem.New(http.StatusNotFound, "unknown-run", detail(err)).At("run", "GET / lists them")
 	case errors.Is(err, trainer.ErrFull):

@@ -48,6 +48,7 @@ type suite struct {
 	posted int              // in all; guarded by mu
 	roster skeleton.Roster
 	rows   []telemetry.Row
+	spans  []telemetry.Period
 }
 
 const key = trainer.Key("sesame")
@@ -72,7 +73,7 @@ func (s *suite) Rows(context.Context, string, time.Time, time.Time) ([]telemetry
 }
 
 func (s *suite) Periods(context.Context, string, time.Time, time.Time) ([]telemetry.Period, error) {
-	return nil, nil
+	return s.spans, nil
 }
 
 // Post implements trainer.Poster.

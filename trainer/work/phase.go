@@ -60,6 +60,11 @@ func (s *session) calibrate(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
+	if s.state.fitted {
+		if err := m.Compare(ctx, s.state.known); err != nil {
+			return orInterrupted(ctx, err)
+		}
+	}
 	c := evaluate.Calibrator{Settings: evaluate.Settings{Guard: &guard.Settings{}, Jobs: s.cfg.Jobs}, Budget: searchBudget(s.run.Request.Budget)}
 	turn(s.knobs.search, &c.Budget)
 	found, err := c.Calibrate(ctx, family, []*workload.Scenario{m.Scenario})
@@ -111,6 +116,9 @@ func (s *session) gather(ctx context.Context) error {
 		}
 		s.state.known.Rows, s.state.known.Periods = rows, periods
 		_, err = fit.Of(r.Farm, s.state.known)
+		if errors.Is(err, trainer.ErrNoDeadline) {
+			return fail(err)
+		}
 		s.state.fitted = r.Scenario == "" && err == nil
 	}
 	s.state.gathered = true
@@ -122,7 +130,11 @@ func (s *session) gather(ctx context.Context) error {
 func (s *session) model() (*fit.Model, error) {
 	r := &s.run.Request
 	if s.state.fitted {
-		return fit.Of(r.Farm, s.state.known)
+		m, err := fit.Of(r.Farm, s.state.known)
+		if err == nil {
+			turn(s.knobs.scenario, m.Scenario)
+		}
+		return m, err
 	}
 	name := r.Scenario
 	if name == "" {

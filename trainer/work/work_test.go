@@ -290,6 +290,12 @@ func TestFailures(t *testing.T) {
 	if _, _, err := w.Start(ctx, "b", trainer.Request{Farm: "elsewhere"}); !errors.Is(err, ErrUnknownFarm) {
 		t.Errorf("an unknown farm: %v", err)
 	}
+	web := s.roster.Farms[0]
+	s.roster.Farms[0].Settings.Deadline = 0
+	if _, _, err := w.Start(ctx, "b", small()); !errors.Is(err, trainer.ErrNoDeadline) {
+		t.Errorf("a farm without a deadline: %v", err)
+	}
+	s.roster.Farms[0] = web
 	w.knobs.train = nil
 	s.start(w, "c", trainer.Request{Farm: "web", Learner: "gpt", Budget: 10})
 	s.deliver(w)
@@ -332,7 +338,9 @@ func TestSchedule(t *testing.T) {
 	other.Name, other.Settings.Policy = "batch", "staffing"
 	pinned := s.roster.Farms[0]
 	pinned.Name, pinned.Settings.Policy = "pinned", "learned:abcd"
-	s.roster.Farms = append(s.roster.Farms, other, pinned)
+	never := s.roster.Farms[0]
+	never.Name, never.Settings.Deadline = "never late", 0
+	s.roster.Farms = append(s.roster.Farms, other, pinned, never)
 	for range 3 {
 		if err := w.Scheduled(ctx); err != nil {
 			t.Fatal(err)

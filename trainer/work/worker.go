@@ -102,8 +102,12 @@ func (w *Worker) Start(ctx context.Context, id string, r trainer.Request) (train
 		if err != nil {
 			return trainer.Run{}, false, fmt.Errorf("work: %w", err)
 		}
-		if _, ok := roster.Find(r.Farm); !ok {
+		f, ok := roster.Find(r.Farm)
+		if !ok {
 			return trainer.Run{}, false, fmt.Errorf("%w: %.80q", ErrUnknownFarm, r.Farm)
+		}
+		if f.Settings.EffectiveDeadline() == 0 {
+			return trainer.Run{}, false, fmt.Errorf("%w: %.80q", trainer.ErrNoDeadline, r.Farm)
 		}
 	}
 	return w.start(ctx, id, r, 0)
@@ -127,6 +131,10 @@ func (w *Worker) Scheduled(ctx context.Context) error {
 	}
 	for _, f := range roster.Farms {
 		if f.Settings.Policy != "learned" || f.Missing > 0 {
+			continue
+		}
+		if f.Settings.EffectiveDeadline() == 0 {
+			w.cfg.Log.Warn("a training by schedule is left out: the farm has no deadline, so that nothing is ever late; set farmhand.deadline", "farm", f.Name)
 			continue
 		}
 		r := trainer.DefaultRequest()
