@@ -88,7 +88,7 @@ func TestDefaultPolicy(t *testing.T) {
 }
 
 // While the registry is away, hangs or has damaged a version, the last good policy
-// stays, what is wrong is said, and no decision waits.
+// stays, what is wrong is said, and no decision waits (P86: corrupt weights).
 func TestBadRegistry(t *testing.T) {
 	bad := &pupil{name: "bbbb", n: 9}
 	for name, spoil := range map[string]func(*registry){
@@ -160,7 +160,8 @@ func TestChampionIsAwaited(t *testing.T) {
 }
 
 // What calls for a hand-back at once is handed back in the decision that shows it, and
-// strange observations in the third; the rule decides in the same decision.
+// strange observations in the third; the rule decides in the same decision (P86: no
+// numbers, an inference that takes too long).
 func TestHandBack(t *testing.T) {
 	for cause, p := range map[string]pupil{
 		guard.CauseNaN:     {n: -1},
@@ -271,6 +272,46 @@ func TestPromotedAgain(t *testing.T) {
 		w.after(interval)
 		if r := w.last("f"); r.By != "learned:aaaa" || r.Hand.Back() {
 			t.Errorf("promoted again: %s: %+v", r.Why(), r.HandNext)
+		}
+	})
+}
+
+// The steps by which a learned policy is trusted (P87): in mode shadow and in a dry run it
+// is asked and never acts, then it acts, and a pause ends that within one interval. Each
+// decision says why (P81), and can be made again, as w checks of all.
+func TestTrustedByAndBy(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.add("f", 2, "policy", "learned")
+		w.registry.promote("f", &pupil{name: "aaaa", back: "static:n=12", judge: func(o *policy.Observation) (int, float64) { return 4 + o.At.Minute()%2, 0 }})
+		c := w.teach("A")
+		w.override(c, "f", "mode", string(controller.Shadow))
+		w.after(5 * interval)
+		if r := w.last("f"); r.Wish.Replicas > 5 || r.Replicas != 12 || r.By != "static:n=12" {
+			t.Errorf("in shadow: %d, wished %d: %s", r.Replicas, r.Wish.Replicas, r.Why())
+		}
+		w.override(c, "f", "mode", string(controller.DryRun))
+		w.after(interval)
+		w.platform.made()
+		w.after(2 * time.Minute)
+		if r := w.last("f"); len(w.platform.made()) > 0 || r.By != "learned:aaaa" || r.Wish.Replicas > 5 || r.Replicas != 12 {
+			t.Errorf("in a dry run: %d, wished %d: %s", r.Replicas, r.Wish.Replicas, r.Why())
+		}
+		w.override(c, "f", "mode", string(controller.Act))
+		w.after(4 * time.Minute)
+		if r := w.last("f"); len(w.platform.made()) < 3 || r.By != "learned:aaaa" || r.Replicas > 5 {
+			t.Errorf("it does not act: %d: %s", r.Replicas, r.Why())
+		}
+		w.override(c, "f", "mode", string(controller.Paused))
+		w.after(interval)
+		w.platform.made()
+		w.after(5 * time.Minute)
+		if calls := w.platform.made(); len(calls) > 0 {
+			t.Errorf("paused, it calls %v", calls)
+		}
+		for _, r := range w.log.of(t, "f") {
+			if r.Why() == "" {
+				t.Errorf("receipt %d says nothing", r.Seq)
+			}
 		}
 	})
 }

@@ -114,7 +114,7 @@ func TestPatchesAtOnce(t *testing.T) {
 }
 
 // A pause ends by itself. Until then nothing is decided, whatever comes; the
-// dispatchers go on.
+// dispatchers go on (P87).
 func TestPaused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 1, "max", "9", "service", "400ms")
@@ -173,7 +173,7 @@ func TestPauseEndsAScaleDown(t *testing.T) {
 	})
 }
 
-// In a dry run all is decided and told, and nothing done or spent.
+// In a dry run all is decided and told, and nothing done or spent (P87).
 func TestDryRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 5, "min", "7", "max", "9", "budget", "0.001", "service", "400ms")
@@ -194,7 +194,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// In the shadow the rule scales, and what the farm's policy wishes is told.
+// In the shadow the rule scales, and what the farm's policy wishes is told (P87).
 func TestShadow(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.add("f", 2, "min", "2", "policy", "static:n=9")

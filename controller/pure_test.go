@@ -164,7 +164,7 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// A receipt that was tampered with does not replay.
+// A receipt that was tampered with does not replay (P81).
 func TestReplayTells(t *testing.T) {
 	in := controller.Inputs{Mode: controller.Act, Policy: "static:n=3", Fallback: "static:n=2", Observation: policy.Observation{Interval: 2, Age: 1, Desired: 3, Max: 9, Long: policy.Window{Covered: 120}}}
 	for what, spoil := range map[string]func(*controller.Receipt){
