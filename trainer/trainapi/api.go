@@ -71,7 +71,7 @@ func New(c Config) http.Handler {
 	a := &api{Config: c}
 	a.protected = map[string]http.Handler{}
 	for method, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
-		http.MethodGet: a.get, http.MethodHead: a.get, http.MethodDelete: a.cancel, http.MethodPost: a.begin,
+		http.MethodGet: a.get, http.MethodHead: a.get, http.MethodDelete: a.cancel, http.MethodPost: a.proven,
 	} {
 		a.protected[method] = c.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, serve) }))
 	}
@@ -109,35 +109,35 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, do func(http.Respons
 	}
 }
 
-// unproven is a call without the token: of the broker, or of a schedule.
+// unproven is a POST without the token: of the broker, or of a schedule.
 func (a *api) unproven(w http.ResponseWriter, r *http.Request) error {
-	body, err := read(w, r)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(body) == 0:
-		return a.scheduled(w, r)
-	case isTicket(body):
-		return a.slice(w, r, body)
-	case !a.Key.Signed(body, r.Header.Get(trainer.HeaderSignature)):
+	return a.post(w, r, func(body []byte) error {
+		if a.Key.Signed(body, r.Header.Get(trainer.HeaderSignature)) {
+			return nil
+		}
 		return problem.New(http.StatusUnauthorized, "unauthorized", "the request carries neither a bearer token nor a signature that fits").
 			At(trainer.HeaderSignature, "through /function send the bearer token; through /async-function sha256=HMAC-SHA256(token, body), in hex")
-	}
-	return a.start(w, r, body)
+	})
 }
 
-// begin is a POST with the token.
-func (a *api) begin(w http.ResponseWriter, r *http.Request) error {
+// proven is a POST with the token.
+func (a *api) proven(w http.ResponseWriter, r *http.Request) error {
+	return a.post(w, r, func([]byte) error { return nil })
+}
+
+// post serves a ticket, which proves itself, nothing, or a request that may begin a run.
+func (a *api) post(w http.ResponseWriter, r *http.Request, may func(body []byte) error) error {
 	body, err := read(w, r)
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return err
 	case len(body) == 0:
 		return a.scheduled(w, r)
 	case isTicket(body):
 		return a.slice(w, r, body)
+	}
+	if err := may(body); err != nil {
+		return err
 	}
 	return a.start(w, r, body)
 }

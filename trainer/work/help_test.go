@@ -170,3 +170,11 @@ func (s *suite) done(id string) []byte {
 	}
 	return file
 }
+
+// whole is the policy that comes of a run which nothing disturbs.
+func (s *suite) whole(w *Worker) []byte {
+	s.Helper()
+	s.start(w, "whole", small())
+	s.deliver(w)
+	return s.done("whole")
+}

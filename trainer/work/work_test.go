@@ -104,9 +104,7 @@ func TestRedelivery(t *testing.T) {
 func TestKilledAnywhere(t *testing.T) {
 	s := setup(t)
 	w := s.worker()
-	s.start(w, "whole", small())
-	s.deliver(w)
-	want := s.done("whole")
+	want := s.whole(w)
 	s.tick.Store(int64(60 * time.Millisecond))
 	s.start(w, "a", small())
 	kills := 0
@@ -235,9 +233,7 @@ func TestDrain(t *testing.T) {
 func TestRedisRestarts(t *testing.T) {
 	s := setup(t)
 	w := s.worker()
-	s.start(w, "whole", small())
-	s.deliver(w)
-	want := s.done("whole")
+	want := s.whole(w)
 	s.tick.Store(int64(100 * time.Millisecond))
 	s.start(w, "a", small())
 	restarts := 0
