@@ -61,7 +61,7 @@ var presets = map[string]func() Settings{
 	// An episode has thirty steps: nothing need be worth less later.
 	"sarsa": func() Settings {
 		s := ours(0.99, 300_000)
-		s.Dual = 0 // a table forgets too slowly what an action was worth at another weight
+		s.Late, s.Dual = 1, 0 // a table forgets too slowly what an action was worth at another weight
 		s.SARSA = &rl.SARSAConfig{
 			Bins:  clockBins(),
 			Alpha: 0.2, AlphaEnd: 0.02, AlphaDecay: 0.9995, Gamma: 1, Lambda: 0.8,
