@@ -3,6 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"farmhand/controller"
@@ -19,6 +22,9 @@ type course struct {
 	peak          int
 	ups, downs    int // scale calls
 	starts        int // replicas that they asked for
+
+	by   map[string]int // decisions, by the policy that decided
+	back string         // why a learned policy was handed back; "" = it was not
 }
 
 // add takes over a receipt, and returns what is worth telling of it. Receipts
@@ -36,6 +42,10 @@ func (c *course) add(r *controller.Receipt) (news string) {
 	if c.seq > 0 {
 		since = c.at
 	}
+	if c.by == nil {
+		c.by = map[string]int{}
+	}
+	c.by[r.Decider()]++
 	passed := r.At.Sub(since).Seconds()
 	c.workerSeconds += float64(r.Before) * passed
 	c.peak = max(c.peak, r.Before)
@@ -50,6 +60,9 @@ func (c *course) add(r *controller.Receipt) (news string) {
 		}
 	}
 	news = c.tell(r)
+	if b := r.HandedBack; b != nil {
+		c.back = b.Cause + ": " + b.Reason
+	}
 	if c.owner != "" && c.owner != r.Controller {
 		news = fmt.Sprintf("↻ another controller goes on, %.1f s after the last decision: %s", passed, cmp.Or(news, "no change"))
 	}
@@ -57,7 +70,8 @@ func (c *course) add(r *controller.Receipt) (news string) {
 	return news
 }
 
-// tell tells a decision that changes the count, or that a limit keeps from it.
+// tell tells a decision that changes the count, or that a limit keeps from it, and a
+// hand-back.
 func (c *course) tell(r *controller.Receipt) string {
 	before, limit := c.limit, ""
 	if n := len(r.Outcome.Limits); n > 0 {
@@ -65,6 +79,8 @@ func (c *course) tell(r *controller.Receipt) string {
 	}
 	c.limit = limit
 	switch {
+	case r.HandedBack != nil:
+		return fmt.Sprintf("↩ %d workers: %s", r.Replicas, r.Why())
 	case r.Replicas > r.Before:
 		return fmt.Sprintf("▲ %d → %d workers: %s", r.Before, r.Replicas, r.Why())
 	case r.Replicas < r.Before:
@@ -84,4 +100,13 @@ func (c *course) mean() float64 {
 		return 0
 	}
 	return c.workerSeconds / c.horizon().Seconds()
+}
+
+// deciders tells who decided how often.
+func (c *course) deciders() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(c.by)) {
+		list = append(list, fmt.Sprintf("%d decisions by %s", c.by[name], name))
+	}
+	return strings.Join(list, ", ")
 }

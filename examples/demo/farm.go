@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/openfaas/faas-provider/types"
@@ -25,15 +26,15 @@ import (
 
 // farm is the platform of the demo, as a client sees it.
 type farm struct {
-	bin        string
-	state      string
-	ce         bool // the platform behaves as plain CE
-	url        string
-	token      string
-	gateway    *gateway.Client
-	client     *jobclient.Client
-	durability string
-	speed      float64 // paths that a worker simulates in a second
+	bin      string
+	state    string
+	ce       bool // the platform behaves as plain CE
+	url      string
+	token    string
+	gateway  *gateway.Client
+	client   *jobclient.Client
+	speed    float64                      // paths that a worker simulates in a second
+	settings map[string]map[string]string // of the farms, beside what stack.yml says
 }
 
 // up starts the platform in a folder of its own and deploys the stack file.
@@ -42,9 +43,9 @@ func up(ctx context.Context, bin string, ce bool) (*farm, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &farm{bin: bin, state: state, ce: ce}
+	f := &farm{bin: bin, state: state, ce: ce, settings: maps.Clone(settings)}
 	args := []string{"up", "-d", "--deploy", "--state", state, "--stack", "stack.yml", "--prebuilt", filepath.Join(bin, "functions"),
-		"--listen", "127.0.0.1:0", "--metrics-listen", "none", "--redis", "auto"}
+		"--listen", "127.0.0.1:0", "--metrics-listen", "none", "--redis", "auto", "--allow-dir", bin}
 	if ce {
 		args = append(args, "--ce", "--callback-allow", "127.0.0.1")
 	}
@@ -79,21 +80,22 @@ func (f *farm) connect() error {
 	return err
 }
 
-// down ends the platform and removes its folder. It uses no context: it runs
-// after an interruption too.
+// down ends the platform and removes its folder. It runs after an interruption too: it
+// uses no context, and what a terminal or a timeout sends to all of the demo's processes
+// does not reach it.
 func (f *farm) down() error {
 	stop := exec.Command(filepath.Join(f.bin, "farmhand"), "down", "--state", f.state)
-	out, err := stop.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("farmhand down: %w: %s", err, out)
+	stop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if out, err := stop.CombinedOutput(); err != nil {
+		return fmt.Errorf("farmhand down: %w: %s", err, out) // who looks into it needs the folder
 	}
-	return errors.Join(err, os.RemoveAll(f.state))
+	return os.RemoveAll(f.state)
 }
 
-// configure deploys the workers again with the annotations of settings, and waits
-// until the controller goes by them.
-func (f *farm) configure(ctx context.Context) error {
-	for name, more := range settings {
+// configure deploys the workers of the stack file again with the annotations of
+// settings, and those of the comparison, and waits until the controller goes by them.
+func (f *farm) configure(ctx context.Context, policyFile string) error {
+	for name, more := range f.settings {
 		fn, err := f.gateway.Function(ctx, name, false)
 		if err != nil {
 			return err
@@ -106,7 +108,10 @@ func (f *farm) configure(ctx context.Context) error {
 			return err
 		}
 	}
-	for name, more := range settings {
+	if err := f.deployCompared(ctx); err != nil {
+		return err
+	}
+	for name, more := range f.settings {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		for {
@@ -122,7 +127,7 @@ func (f *farm) configure(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return f.promote(ctx, byPolicy, policyFile)
 }
 
 // look asks the controller for a farm and its last receipts.

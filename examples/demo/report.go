@@ -18,9 +18,9 @@ func report(ctx context.Context, f *farm, s *show, d done, wall time.Duration) e
 		fmt.Println("killed with SIGKILL:", k)
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "farm\ttasks\tdone\tdead\tlost\taccepted twice\tattempts lost\ton time\tmean workers\tpeak\tscale calls\tstarts\t")
+	fmt.Fprintln(w, "farm\ttasks\tdone\tdead\tlost\taccepted twice\tattempts lost\ton time\tmean workers\tworker-seconds\tpeak\tscale calls\tstarts\t")
 	bad := 0
-	for _, name := range []string{montecarlo, thumbnail} {
+	for _, name := range farms {
 		var t tally
 		for _, j := range d.jobs {
 			if j.worker != name {
@@ -32,19 +32,24 @@ func report(ctx context.Context, f *farm, s *show, d done, wall time.Duration) e
 		}
 		bad += t.lost + t.twice + t.dead
 		onTime := "–" // it has no deadline
-		if settings[name]["farmhand.deadline"] != "" {
+		if f.settings[name]["farmhand.deadline"] != "" {
 			onTime = fmt.Sprintf("%.1f %%", math.Floor(1000*float64(t.tasks-t.late)/float64(t.tasks))/10) // 100 only if none was late
 		}
 		c := s.courses[name]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%d\t%d\t\n", name, t.tasks, t.done, t.dead, t.lost, t.twice, t.again,
-			onTime, c.mean(), c.peak, c.ups+c.downs, c.starts)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%.0f\t%d\t%d\t%d\t\n", name, t.tasks, t.done, t.dead, t.lost, t.twice, t.again,
+			onTime, c.mean(), c.workerSeconds, c.peak, c.ups+c.downs, c.starts)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, name := range []string{byRule, byPolicy} {
+		fmt.Printf("%s: deadline %s, %s\n", name, f.settings[name]["farmhand.deadline"], s.courses[name].deciders())
+	}
+	if back := s.courses[byPolicy].back; back != "" {
+		fmt.Printf("the learned policy was handed back to its rule: %s\n", back)
+	}
+	fmt.Printf("wall time %s; durability of the queue: %s\n", wall.Round(100*time.Millisecond), d.jobs[0].durability)
 	c := s.courses[montecarlo]
-	fmt.Printf("%s: %.0f worker-seconds in %.0f s; deadline %s; wall time %s; durability of the queue: %s\n", montecarlo, c.workerSeconds,
-		c.horizon().Seconds(), settings[montecarlo]["farmhand.deadline"], wall.Round(100*time.Millisecond), f.durability)
 	switch {
 	case bad > 0:
 		return fmt.Errorf("%d tasks were lost, dead, or accepted twice", bad)

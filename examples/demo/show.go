@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,10 +21,17 @@ type show struct {
 
 func newShow(f *farm, begun time.Time, every time.Duration) *show {
 	s := &show{farm: f, begun: begun, every: every, courses: map[string]*course{}}
-	for name := range settings {
+	for name := range f.settings {
 		s.courses[name] = &course{begun: begun}
 	}
 	return s
+}
+
+// begin lets the course of a farm begin now.
+func (s *show) begin(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.courses[name] = &course{begun: time.Now()}
 }
 
 // say prints a line with the time since the beginning.
@@ -40,50 +48,51 @@ func (s *show) watch(ctx context.Context) {
 	var said time.Time
 	for ctx.Err() == nil {
 		line := s.progress(ctx) + s.control(ctx)
-		if line != last && time.Since(said) >= s.every && ctx.Err() == nil {
-			s.say("%s", line)
+		if line != "" && line != last && time.Since(said) >= s.every && ctx.Err() == nil {
+			s.say("%s", strings.TrimSuffix(line, "; "))
 			last, said = line, time.Now()
 		}
 		_ = sleep(ctx, time.Second) // the loop looks at the context
 	}
 }
 
-// progress tells how far the farms are.
+// progress tells how far the farms are that have something to do.
 func (s *show) progress(ctx context.Context) (line string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for _, name := range []string{thumbnail, montecarlo} {
+	for _, name := range farms {
 		v, err := s.farm.client.Farm(ctx, name)
 		if err != nil || v.Queue == nil {
 			return "the dispatcher does not answer; "
 		}
-		if q := v.Queue; name == montecarlo || q.Waiting+q.Leased > 0 {
-			line += fmt.Sprintf("%s %d done, %d wait, %d run; ", name, q.Done, q.Waiting, q.Leased)
+		if q := v.Queue; q.Waiting+q.Leased > 0 {
+			line += fmt.Sprintf("%s %d/%d workers, %d done, %d wait; ", name, v.Ready, v.Target, q.Done, q.Waiting)
 		}
 	}
 	return line
 }
 
-// control takes over the new receipts of all farms. It tells what was decided for
-// montecarlo, and how many workers that has.
-func (s *show) control(ctx context.Context) (line string) {
-	for name, c := range s.courses {
+// control takes over the new receipts of all farms, and tells what was decided.
+func (s *show) control(ctx context.Context) (problem string) {
+	for _, name := range farms {
 		v, err := s.farm.look(ctx, name)
 		if err != nil {
-			return "the controller does not answer"
-		}
-		if name == montecarlo {
-			line = fmt.Sprintf("workers %d, ready %d", v.Desired, v.Ready)
+			return "the controller does not answer; "
 		}
 		s.mu.Lock()
 		for _, r := range slices.Backward(v.Receipts) { // oldest first
-			if news := c.add(&r); news != "" && name == montecarlo {
+			news := s.courses[name].add(&r)
+			switch {
+			case news == "", name == thumbnail:
+			case name == montecarlo:
 				s.at(r.At, news)
+			case r.Replicas != r.Before || r.HandedBack != nil:
+				s.at(r.At, name+" "+news)
 			}
 		}
 		s.mu.Unlock()
 	}
-	return line
+	return ""
 }
 
 // shrunk reports whether the farm has been scaled down.

@@ -34,24 +34,27 @@ type burst struct {
 type job struct {
 	id, worker string
 	tasks      int
+	durability string // of the queue
 }
 
-// postsPerSecond is how many pieces of a burst are posted in a second.
-const postsPerSecond = 4
+// burstEvery is the time between posts of a burst.
+const burstEvery = 250 * time.Millisecond
 
-// run posts a burst as one job, piece by piece, kills what it says on the way,
-// and waits until all is done.
+// run posts a burst as one job, kills what it says on the way, and waits until all is
+// done. The tasks' seeds begin at seed.
 func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, killed []string, err error) {
-	n := b.rate / postsPerSecond
-	paths := int(f.speed * b.service.Seconds())
-	first, err := f.client.Submit(ctx, jobclient.Options{"worker": montecarlo, "open": "true"}, sweep(seed, n, paths))
-	if err != nil {
+	if j, err = f.open(ctx, montecarlo, b.tasks); err != nil {
 		return j, nil, err
 	}
-	f.durability = first.Durability
-	j = job{id: first.Job.ID, worker: montecarlo, tasks: b.tasks}
+	at := make([]time.Duration, b.tasks)
+	for i := range at {
+		at[i] = time.Duration(i) * time.Second / time.Duration(b.rate)
+	}
+	paths := int(f.speed * b.service.Seconds())
 	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.post(gctx, j, b.rate, seed, n, paths) })
+	group.Go(func() error {
+		return f.offer(gctx, j, at, burstEvery, func(body *bytes.Buffer, i int) { price(body, seed+i, paths) })
+	})
 	group.Go(func() (err error) {
 		killed, err = f.killOnTheWay(gctx, s, j, b.kills)
 		return err
@@ -62,37 +65,50 @@ func (f *farm) run(ctx context.Context, s *show, b burst, seed int) (j job, kill
 	return j, killed, f.finish(ctx, j)
 }
 
-// post adds the rest of a burst to its job, n tasks at a time. What an outage
-// has delayed is posted at once after it.
-func (f *farm) post(ctx context.Context, j job, rate, seed, n, paths int) error {
+// open begins a job of so many tasks, which come bit by bit.
+func (f *farm) open(ctx context.Context, worker string, tasks int) (job, error) {
+	s, err := f.client.Submit(ctx, jobclient.Options{"worker": worker, "open": "true"}, jobclient.Piece{Type: ndjson})
+	return job{id: s.Job.ID, worker: worker, tasks: tasks, durability: s.Durability}, err
+}
+
+// offer adds the tasks of a job as they come, all that are due since the last look in
+// one piece, and closes it. What an outage has delayed is posted at once after it.
+func (f *farm) offer(ctx context.Context, j job, at []time.Duration, every time.Duration, task func(*bytes.Buffer, int)) error {
 	begun := time.Now()
-	for posted := n; posted < j.tasks; posted += n {
-		n = min(n, j.tasks-posted)
-		due := begun.Add(time.Duration(posted) * time.Second / time.Duration(rate))
-		if err := sleep(ctx, time.Until(due)); err != nil {
-			return err
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for next := 0; next < len(at); {
+		var body bytes.Buffer
+		for ; next < len(at) && at[next] <= time.Since(begun); next++ {
+			task(&body, next)
 		}
-		if _, err := f.client.Append(ctx, j.id, nil, sweep(seed+posted, n, paths)); err != nil {
-			return err
+		if body.Len() > 0 {
+			if _, err := f.client.Append(ctx, j.id, nil, jobclient.Piece{Type: ndjson, Body: body.Bytes()}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	_, err := f.client.CloseJob(ctx, j.id)
 	return err
 }
 
-// sweep makes n Monte Carlo tasks: one option price a task, strikes and seeds
-// vary.
-func sweep(seed, n, paths int) jobclient.Piece {
-	var body bytes.Buffer
-	for i := seed; i < seed+n; i++ {
-		fmt.Fprintf(&body, `{"spot":100,"strike":%d,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":%d,"seed":%d}`+"\n", 80+i%41, paths, i)
-	}
-	return jobclient.Piece{Type: "application/x-ndjson", Body: body.Bytes()}
+const ndjson = "application/x-ndjson"
+
+// price writes a Monte Carlo task: an option price; strikes and seeds vary.
+func price(body *bytes.Buffer, seed, paths int) {
+	fmt.Fprintf(body, `{"spot":100,"strike":%d,"rate":0.02,"volatility":0.25,"maturity":1,"kind":"call","paths":%d,"seed":%d}`+"\n", 80+seed%41, paths, seed)
 }
 
 // call is a call of the worker by itself, not by the farm.
 func (f *farm) call(ctx context.Context, route string, paths int) (*http.Request, error) {
-	return http.NewRequestWithContext(ctx, http.MethodPost, f.url+route+montecarlo, bytes.NewReader(sweep(0, 1, paths).Body))
+	var body bytes.Buffer
+	price(&body, 0, paths)
+	return http.NewRequestWithContext(ctx, http.MethodPost, f.url+route+montecarlo, &body)
 }
 
 // measure calls the worker and returns how many paths it simulates in a second:
@@ -147,7 +163,7 @@ func (f *farm) submitImages(ctx context.Context, dir string) (job, error) {
 		return job{}, err
 	}
 	s, err := f.client.Submit(ctx, jobclient.Options{"worker": thumbnail}, jobclient.Piece{Type: w.FormDataContentType(), Body: body.Bytes()})
-	return job{id: s.Job.ID, worker: thumbnail, tasks: len(files)}, err
+	return job{id: s.Job.ID, worker: thumbnail, tasks: len(files), durability: s.Durability}, err
 }
 
 // folder lists the image files below a folder.
