@@ -3,14 +3,14 @@ package test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"farmhand/registry/redisregistry"
@@ -21,27 +21,29 @@ import (
 // trainingTime bounds a training of seconds on a machine that is busy with other ones.
 const trainingTime = 15 * time.Minute
 
-// A training on real processes: posted asynchronously, with slices that the broker
-// delivers again while they are under way, and a trainer that is killed in the middle
-// of some. It ends, as one run, with a verdict on a policy in the registry.
-func TestTrainingSurvivesKills(t *testing.T) {
-	t.Parallel()
-	f := start(t, config{workers: 1, trainer: map[string]string{"farmhand_slice": "3s"}, up: []string{"--ack-wait", "2s"}})
-	runs := redisruns.New(f.rdb, nil)
+// trained lets the trainer serve a request that is posted asynchronously, with slices that
+// the broker delivers again while they are under way, and a trainer that is killed in the
+// middle of some. It ends, as one run, with a verdict on a policy in the registry.
+func (f *farm) trained(request trainer.Request) trainer.Run {
+	f.t.Helper()
+	t, runs := f.t, redisruns.New(f.rdb, nil)
 	token := f.read("secrets/farmhand-token")
-	body := []byte(`{"run": "tested", "farm": "worker", "scenario": "burst-cron-150ms", "budget": 2000, "round": 1000}`)
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the client had no answer and tries again
 		f.async("trainer", body, trainer.Key(token).Sign(body))
 	}
 	get := func() trainer.Run {
-		r, err := runs.Get(t.Context(), "tested")
+		r, err := runs.Get(t.Context(), request.Run)
 		if err != nil {
 			return trainer.Run{} // not yet
 		}
 		return r
 	}
 	kills := 0
-	for _, phase := range []trainer.Phase{trainer.Learn, trainer.Judge} {
+	for _, phase := range []trainer.Phase{trainer.Calibrate, trainer.Learn, trainer.Judge} {
 		until(t, trainingTime, "the run is at "+string(phase), func() bool {
 			r := get()
 			return r.Held && r.Progress.Phase == phase || r.State != "" && r.State != trainer.Running
@@ -64,7 +66,7 @@ func TestTrainingSurvivesKills(t *testing.T) {
 	}
 	t.Logf("%d slices, %.0f s of work, %d kills: %s", r.Slice, r.Progress.Spent, kills, r.Progress.Verdict.Outcome)
 	list, err := runs.List(t.Context())
-	if err != nil || len(list) != 1 {
+	if err != nil || len(slices.DeleteFunc(list, func(r trainer.Run) bool { return r.Request.Schedule })) != 1 {
 		t.Errorf("%d runs, %v", len(list), err)
 	}
 	versions, err := redisregistry.New(f.rdb, redisregistry.Limits{}).List(t.Context())
@@ -72,11 +74,10 @@ func TestTrainingSurvivesKills(t *testing.T) {
 		t.Errorf("the registry has %+v, %v", versions, err)
 	}
 	f.unbrokered(token)
-
-	out, err := exec.Command(filepath.Join(bin, "farmhand"), "train", "--run", "tested", "--state", f.state).CombinedOutput()
-	if !strings.Contains(string(out), string(r.Progress.Verdict.Outcome)) {
-		t.Errorf("farmhand train --run: %v\n%s", err, out)
+	if out, _ := f.farmhand("train", "--run", request.Run); !strings.Contains(out, string(r.Progress.Verdict.Outcome)) {
+		t.Errorf("farmhand train --run:\n%s", out)
 	}
+	return r
 }
 
 // async posts to a function through the broker.
