@@ -30,7 +30,7 @@ lint: ## gofmt, vet and staticcheck
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
-demo: redis build ## post real work to a farm on this machine, kill parts of it, lose nothing (SHORT=1: under 45 s; CE=1: as on OpenFaaS CE)
+demo: redis build ## post real work to a farm on this machine, kill parts of it, lose nothing; bursts to a rule and to a learned policy (SHORT=1: under 45 s; CE=1: as on OpenFaaS CE)
 	$(GO) run ./examples/demo $(if $(SHORT),-short) $(if $(CE),-ce)
 
 bench: redis build ## measure the queue and the dispatch path
