@@ -23,7 +23,8 @@ func calibrateCmd() *cobra.Command {
 		Long: `Search the parameters of a law for the fewest worker-seconds with which enough tasks
 are on time, on simulated work that no farmhand eval uses (seeds 1 to 8).
 
-What is found is kept, and farmhand eval uses it for the scenario from then on. With
+What is found is kept, and farmhand eval uses it for the scenario from then on; after
+an interrupt the law that was under way begins anew, and those before it are there. With
 --pooled one set of parameters has to serve all scenarios; farmhand eval takes it from
 the file of --out.`,
 		Example: `  farmhand calibrate --scenario burst-cron-150ms --law staffing
@@ -109,7 +110,7 @@ func runCalibrate(cmd *cobra.Command, f *refereeFlags, o *calibrateOptions) erro
 // broken prints what was found before the error, which is kept.
 func (o *calibrateOptions) broken(cmd *cobra.Command, list []*evaluate.Calibration, all int, err error) error {
 	if cmd.Context().Err() != nil {
-		err = &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d of %d calibrations are done and kept; begun again, it goes on with the others", len(list), all)}
+		err = &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d of %d calibrations are done and kept; begun again, it goes on with the others, of which the one under way begins anew", len(list), all)}
 	}
 	if len(list) > 0 {
 		err = errors.Join(err, printCalibrations(cmd, list, o.asJSON))
@@ -129,6 +130,9 @@ func (o *calibrateOptions) families() (list []evaluate.Family, err error) {
 			return nil, usage("--law: %v", err)
 		case err != nil:
 			return nil, usage("--law: %v, regime-oracle, or all", err)
+		}
+		if len(family.Free) == 0 {
+			return nil, usage("--law %s: there is no parameter left to search; farmhand eval says what it costs", name)
 		}
 		list = append(list, family)
 	}

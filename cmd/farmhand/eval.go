@@ -165,8 +165,8 @@ type evalOptions struct {
 }
 
 func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
-	if o.seeds < 1 {
-		return usage("--seeds %d: want 1 or more", o.seeds)
+	if err := checkSeeds(o.seed, o.seeds); err != nil {
+		return err
 	}
 	if o.asCSV && o.asJSON {
 		return usage("--csv and --json: want one of them")
@@ -190,6 +190,9 @@ func runEval(cmd *cobra.Command, f *refereeFlags, o *evalOptions) error {
 			return err
 		}
 		cases = append(cases, evaluate.Case{Scenario: s, Contenders: list})
+		if o.trained(list) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: some of these seeds are those that calibration chose parameters with, and flatter what it found; --seed %d has others\n", s.Name, evaluate.EvaluationSeeds()[0])
+		}
 		runs += len(list) * o.seeds
 		if o.peer != "" {
 			r, err := field.rival(ctx, s, o.peer)
@@ -228,6 +231,14 @@ func (o *evalOptions) list() (seeds []uint64) {
 		seeds = append(seeds, o.seed+uint64(i))
 	}
 	return seeds
+}
+
+// trained reports whether calibrated contenders are judged with seeds that calibration
+// chose them by.
+func (o *evalOptions) trained(list []evaluate.Contender) bool {
+	calibrated := func(c evaluate.Contender) bool { return c.Origin == evaluate.Calibrated || c.Origin == evaluate.Pooled }
+	training := evaluate.TrainingSeeds()
+	return o.seed <= training[len(training)-1] && slices.ContainsFunc(list, calibrated)
 }
 
 // oracleSeeds are as many as the plan oracle serves at most.

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"farmhand/evaluate"
+	"farmhand/evaluate/report"
 )
 
 func TestRefereeCommands(t *testing.T) {
@@ -13,6 +19,21 @@ func TestRefereeCommands(t *testing.T) {
 		Dir: filepath.Join("testdata", "referee"), RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": exitCode},
 	})
+}
+
+// After an interrupt the way to go on is told, and what is lost.
+func TestBrokenReport(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := errors.New("failed")
+	d := &report.Results{Examinations: make([]*evaluate.Examination, 2)}
+	if err := broken(ctx, d, "R.md", 3, failed); err != failed {
+		t.Errorf("without an interrupt: %v", err)
+	}
+	cancel()
+	var exit *exitError
+	if err := broken(ctx, d, "R.md", 3, failed); !errors.As(err, &exit) || exit.code != exitInterrupted || !strings.Contains(err.Error(), "R.md has 2 of 3 scenarios") {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestSplitPolicies(t *testing.T) {

@@ -69,6 +69,12 @@ func (o *reportOptions) reported() (names []string) {
 }
 
 func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error {
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return usage("--out: %v", err)
+	}
+	if err := checkFiles("--out", o.out); err != nil {
+		return err
+	}
 	settings, shut, err := f.open()
 	if err != nil {
 		return err
@@ -87,7 +93,7 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 	}
 	pooled, err := pool(cmd.Context(), x, scenarios)
 	if err != nil {
-		return err
+		return broken(cmd.Context(), d, o.out, len(scenarios), err)
 	}
 	for i, s := range scenarios {
 		var bar *progress
@@ -95,7 +101,7 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 		e, err := x.Examine(cmd.Context(), s, pooled...)
 		bar.finish()
 		if err != nil {
-			return err
+			return broken(cmd.Context(), d, o.out, len(scenarios), err)
 		}
 		d.Examinations, d.Pending = append(d.Examinations, e), nil
 		for _, later := range scenarios[i+1:] {
@@ -110,6 +116,14 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d scenarios\n", o.out, len(d.Examinations))
 	return nil
+}
+
+// broken says after an interrupt how far the document is.
+func broken(ctx context.Context, d *report.Results, out string, all int, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %s has %d of %d scenarios; begun again, it goes on, but the law under way begins anew", out, len(d.Examinations), all)}
 }
 
 // command is what makes the document anew.

@@ -82,6 +82,9 @@ func (f *ownTrace) load(name string) (*workload.Scenario, error) {
 		if err != nil {
 			return nil, usage("--service: %v", err)
 		}
+		if !(law.Mean() > 0) {
+			return nil, usage("--service %s: want a mean above 0", f.service)
+		}
 		o.Service = law
 	}
 	s, err := workload.Find(name, o)
@@ -118,8 +121,8 @@ the policy here too. farmhand eval compares policies.`,
 }
 
 func runSim(cmd *cobra.Command, o *simOptions) error {
-	if o.seeds < 1 {
-		return usage("--seeds %d: want 1 or more", o.seeds)
+	if err := checkSeeds(o.seed, o.seeds); err != nil {
+		return err
 	}
 	if o.horizon < 0 || o.horizon == 0 && cmd.Flags().Changed("horizon") {
 		return usage("--horizon %v: want more than 0", o.horizon)
@@ -165,6 +168,20 @@ func runSim(cmd *cobra.Command, o *simOptions) error {
 		Episodes []evaluate.Episode `json:"episodes"`
 		*bench.Report
 	}{[]evaluate.Row{run.entry.Row()}, run.entry.Episodes, bench.NewReport(o.seed)})
+}
+
+// mostSeeds is far beyond what anybody waits for, and fits into memory.
+const mostSeeds = 10_000
+
+// checkSeeds that follow one another.
+func checkSeeds(first uint64, n int) error {
+	if n < 1 || n > mostSeeds {
+		return usage("--seeds %d: want 1 or more, up to %d", n, mostSeeds)
+	}
+	if last := first + uint64(n-1); last < first {
+		return usage("--seed %d: %d seeds from there are too many", first, n)
+	}
+	return nil
 }
 
 // simContender is a law with its parameters, or a policy file.

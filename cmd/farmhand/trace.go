@@ -47,6 +47,9 @@ func traceListCmd() *cobra.Command {
 			if err != nil {
 				return usage("%v", err)
 			}
+			if folder, _ := o.Folder(); len(names) == 0 { // List knows it
+				return usage("no traces in %s: want files NAME.csv", folder)
+			}
 			return printTraces(cmd, o, names, time.Second, asJSON)
 		},
 	}

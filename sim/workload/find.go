@@ -114,6 +114,9 @@ func fileScenario(file string, o Options) (*Scenario, error) {
 		return nil, fmt.Errorf("%s says no deadline: want one with --deadline, or a scenario file (docs/scenarios.md)", file)
 	}
 	s := usual(t.Name, "as recorded in "+filepath.Base(file), nil)
+	if o.Service != nil && t.service() > 0 {
+		return nil, fmt.Errorf("%s says how long its tasks take: want no --service, or a file without that column", file)
+	}
 	s.Farm.Deadline = o.Deadline
 	if t.At != nil {
 		p := &Instants{At: t.At, trace: t}

@@ -119,17 +119,29 @@ func readExponential(f *fields) Law {
 }
 
 func readGamma(f *fields) Law {
-	if f.has("shape") || f.has("scale") {
+	if f.either("mean", "cv", "shape", "scale") {
 		return Gamma{Shape: f.number("shape", required, positive), Scale: f.seconds("scale", required, positive)}
 	}
 	return GammaOf(f.seconds("mean", required, positive), f.number("cv", required, positive))
 }
 
 func readLogNormal(f *fields) Law {
-	if f.has("mu") || f.has("sigma") {
+	if f.either("mean", "cv", "mu", "sigma") {
 		return LogNormal{Mu: f.number("mu", required, anything), Sigma: f.number("sigma", required, atLeast0)}
 	}
 	return LogNormalOf(f.seconds("mean", required, positive), f.number("cv", required, atLeast0))
+}
+
+// either says whether a law is given by the second pair of parameters, not the first.
+func (f *fields) either(a1, a2, b1, b2 string) (second bool) {
+	a := f.has(a1)
+	a = f.has(a2) || a
+	b := f.has(b1)
+	b = f.has(b2) || b
+	if a == b {
+		f.fail(f.line, "want %s and %s, or %s and %s", a1, a2, b1, b2)
+	}
+	return b
 }
 
 func readUniform(f *fields) Law {

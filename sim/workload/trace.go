@@ -133,6 +133,9 @@ func readTasks(rows *table) (*Trace, error) {
 		last = x[0]
 		t.At = append(t.At, x[0]-first)
 		if len(x) > 1 {
+			if x[1] == 0 {
+				return nil, rows.wrong("duration 0: want seconds above 0")
+			}
 			t.Durations = append(t.Durations, x[1])
 		}
 	}

@@ -41,6 +41,7 @@ func TestWrongTraces(t *testing.T) {
 		{"time,duration\n", "1: no tasks: want a line for each"},
 		{"time,duration\n5,1\n4,1\n", "3: time 4 after 5: want tasks in the order of their times"},
 		{"time,duration\n5,-1\n", `2: duration "-1": want a number, 0 or more`},
+		{"time,duration\n5,1\n6,0\n", "3: duration 0: want seconds above 0"},
 		{"time,duration\n5\n", "2: not as many columns"},
 	} {
 		trace, err := parseTrace(strings.NewReader(c.text))
