@@ -7,8 +7,9 @@ import (
 	"farmhand/env"
 )
 
-// Teacher is a policy to begin with, such as a tuned rule.
-type Teacher func(obs []float64, mask []bool) int
+// Teacher is a policy to begin with, such as a tuned rule: what it would do in an
+// environment, which it may look into, at an observation.
+type Teacher func(env int, obs []float64, mask []bool) int
 
 // CloneConfig says how a learner imitates a teacher before it learns by itself.
 type CloneConfig struct {
@@ -47,7 +48,7 @@ var errCloneFirst = errors.New("rl: Clone after Learn: want it before")
 func (b *base) ask(teacher Teacher, noise float64, batch *env.Batch, i int) (label, action int) {
 	d, n := b.spec.Observation.Len(), b.spec.Action.N()
 	mask := batch.Mask[i*n : (i+1)*n]
-	label = teacher(batch.Obs[i*d:(i+1)*d], mask)
+	label = teacher(i, batch.Obs[i*d:(i+1)*d], mask)
 	if b.rng.Float64() < noise {
 		return label, anyOf(b.rng, mask)
 	}
@@ -89,6 +90,7 @@ func (l *PG) Clone(ctx context.Context, envs *env.Vector, teacher Teacher, cfg C
 		}
 	}
 	l.roll = nil
+	copy(l.mean.Data, l.params.Data)
 	return nil
 }
 

@@ -51,6 +51,12 @@ var learners = []struct {
 		c.Rollout, c.Batch, c.EntropyCoef, c.RewardScale, c.Seed = 128, 256, 0.005, 0.2, seed
 		return rl.NewPG(c, spec)
 	}},
+	{"ppo, averaged", 40_000, func(seed uint64, spec *env.Spec) (rl.Learner, error) {
+		c := rl.PPO()
+		c.Hidden, c.Gamma, c.LearningRate, c.AnnealSteps, c.Average = []int{32, 32}, gamma, 3e-3, 40_000, 0.8
+		c.Rollout, c.Batch, c.EntropyCoef, c.RewardScale, c.Seed = 128, 256, 0.005, 0.2, seed
+		return rl.NewPG(c, spec)
+	}},
 	{"dqn", 30_000, func(seed uint64, spec *env.Spec) (rl.Learner, error) {
 		c := queueDQN(seed)
 		return rl.NewDQN(c, spec)
@@ -166,7 +172,7 @@ func gap(l rl.Learner, top float64) float64 {
 // A learner that imitates the best policy begins where others end, and stays.
 func TestClone(t *testing.T) {
 	best, top := envtest.QueueBest(gamma)
-	teacher := func(obs []float64, mask []bool) int {
+	teacher := func(_ int, obs []float64, mask []bool) int {
 		return best(envtest.QueueState{Phase: int(obs[0]), Waiting: int(obs[1]), Replicas: int(obs[2])})
 	}
 	cfg := rl.DefaultClone()

@@ -42,34 +42,41 @@ func (t *Trainer) keep(p candidate) {
 	t.best = t.best[:min(len(t.best), candidates)]
 }
 
-// calm are the biases towards holding that are tried: a policy whose outputs are nearly
-// equal goes to and fro between them.
-var calm = []float64{0, 0.25, 0.5, 1, 1.5, 2, 3, 4}
+// bias is what is added to the output of an action in the final selection.
+type bias struct {
+	action int
+	by     float64
+}
 
-// biases are those of calm that are tried. What is calmer on one scenario is late on
-// another, and to try them on many takes long.
-func (t *Trainer) biases() []float64 {
+// calm and trust are the biases that are tried. A policy whose outputs are nearly equal
+// goes to and fro between them, which a bias towards holding mends. One for many farms
+// is surest where it does what its rule does: how far it leaves that is found out here.
+var (
+	calm  = []bias{{}, {learned.Hold, 0.25}, {learned.Hold, 0.5}, {learned.Hold, 1}, {learned.Hold, 1.5}, {learned.Hold, 2}, {learned.Hold, 3}, {learned.Hold, 4}}
+	trust = []bias{{}, {learned.Rule, 0.5}, {learned.Rule, 1}, {learned.Rule, 2}}
+)
+
+func (t *Trainer) biases() []bias {
 	if len(t.cfg.Scenarios) > 1 {
-		return calm[:1]
+		return trust
 	}
 	return calm
 }
 
-// calmer returns the policy with a bias on the output that holds.
-func calmer(file []byte, bias float64) ([]byte, error) {
+// biased returns the policy with a bias.
+func biased(file []byte, b bias) ([]byte, error) {
 	f, err := learned.Parse(file)
 	if err != nil {
 		return nil, err
 	}
-	last := f.Net.Layers[len(f.Net.Layers)-1]
-	last.Bias[learned.Hold] += bias
-	var b bytes.Buffer
-	err = f.Write(&b)
-	return b.Bytes(), err
+	f.Net.Layers[len(f.Net.Layers)-1].Bias[b.action] += b.by
+	var to bytes.Buffer
+	err = f.Write(&to)
+	return to.Bytes(), err
 }
 
 // choose goes on with the final selection by one try. Each of the best policies is tried
-// as it is and with some bias towards holding, on some of the training work; then a few
+// as it is and with some biases, on some of the training work; then a few
 // of these on all of it. Try k is of best k/n with the bias k%n, of n biases.
 func (t *Trainer) choose(ctx context.Context) error {
 	list, seeds, k := &t.tries, t.cfg.Seeds, len(t.tries)
@@ -98,7 +105,7 @@ func (t *Trainer) triesInAll() int { return len(t.best) * len(t.biases()) }
 // tried is the file of a try.
 func (t *Trainer) tried(k int) ([]byte, error) {
 	biases := t.biases()
-	return calmer(t.best[k/len(biases)].file, biases[k%len(biases)])
+	return biased(t.best[k/len(biases)].file, biases[k%len(biases)])
 }
 
 // shortlist are the numbers of the tries that go on to all of the work, the best first.

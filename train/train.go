@@ -53,6 +53,8 @@ type Config struct {
 	Late      float64  // weight on lateness to begin with
 	LateLeast float64  // and the least and the most that it becomes
 	LateMost  float64
+	LateStep  float64  // how much lateness counts in a step at most (farmenv.FarmConfig.LateMost); 0: all
+	Balanced  bool     // scenarios teach alike, however much lateness weighs (farmenv.FarmConfig.Balanced)
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
@@ -70,8 +72,8 @@ type Config struct {
 	Peer      string
 	Tolerance float64
 
-	// From is a policy file that is imitated first, for Clone steps, in place of the rule:
-	// so a general policy is made one of a farm.
+	// From is a policy file that is imitated first, for Clone steps, in place of the rule, as
+	// well as the actions allow: so a general policy is made one of a farm.
 	From []byte
 
 	// Randomise makes a farm of its own for most episodes, and for every other seed of a
@@ -132,8 +134,13 @@ func (c *Config) Validate() error {
 	if _, err := policy.New(cmp.Or(c.Peer, c.Rule)); err != nil {
 		return fmt.Errorf("train: Peer: %w", err)
 	}
-	if len(c.From) > 0 && c.Clone == 0 {
-		return errors.New("train: Clone is 0: want some steps in which From is imitated")
+	if len(c.From) > 0 {
+		if _, err := learned.Load(c.From); err != nil {
+			return fmt.Errorf("train: From: %w", err)
+		}
+		if c.Clone == 0 {
+			return errors.New("train: Clone is 0: want some steps in which From is imitated")
+		}
 	}
 	for _, n := range []struct {
 		name     string
@@ -142,7 +149,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"LateLeast", c.LateLeast, 1e-6, 1e6}, {"LateMost", c.LateMost, c.LateLeast, 1e6}, {"Late", c.Late, c.LateLeast, c.LateMost}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"LateStep", c.LateStep, 0, 1e9}, {"LateLeast", c.LateLeast, 1e-6, 1e6}, {"LateMost", c.LateMost, c.LateLeast, 1e6}, {"Late", c.Late, c.LateLeast, c.LateMost}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
 		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
@@ -191,8 +198,7 @@ func New(cfg Config) (*Trainer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("train: From: %w", err)
 		}
-		// What it does is said in terms of the rule that advises it.
-		teacher, cfg.Rule, cfg.Only = p, p.File.Rule, p.Only
+		teacher = p
 	}
 	rule, err := policy.New(cfg.Rule)
 	if err != nil {
@@ -209,7 +215,7 @@ func New(cfg Config) (*Trainer, error) {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
 		f, err := farmenv.NewFarm(cfg.environment(), farmenv.FarmConfig{Episode: t.mix.Episode, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, Balanced: len(cfg.Scenarios) > 1})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, LateMost: cfg.LateStep, Balanced: cfg.Balanced})
 		if err != nil {
 			return nil, err
 		}
@@ -266,26 +272,27 @@ func (t *Trainer) imitate(ctx context.Context) error {
 	c := rl.DefaultClone()
 	c.Steps = t.cfg.Clone
 	var list []env.Env
+	var farms []*farmenv.Farm
 	for _, f := range t.farms {
 		g, err := f.Another()
 		if err != nil {
 			return err
 		}
 		g.WeighLate(t.late)
-		list = append(list, g)
+		list, farms = append(list, g), append(farms, g)
 	}
 	envs, err := env.NewVector(t.cfg.Seed+1<<32, env.Options{farmenv.OptionAction: t.cfg.Churn}, list...)
 	if err != nil {
 		return err
 	}
-	teach := func(_ []float64, mask []bool) int {
+	teach := func(_ int, _ []float64, mask []bool) int {
 		if mask[learned.Rule] {
 			return learned.Rule
 		}
 		return learned.Hold
 	}
 	if t.teacher != nil {
-		teach = t.teacher.Act
+		teach = func(i int, _ []float64, _ []bool) int { return farms[i].Nearest(t.teacher) }
 	}
 	return t.learner.Clone(ctx, envs, teach, c)
 }

@@ -181,15 +181,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Only the output that holds is biased.
-func TestCalmer(t *testing.T) {
+// Only one output is biased.
+func TestBias(t *testing.T) {
 	c := small(t, "ppo")
 	tr, _ := trained(t, c)
 	file, err := tr.write()
 	if err != nil {
 		t.Fatal(err)
 	}
-	biased, err := calmer(file, 2)
+	other, err := biased(file, bias{learned.Hold, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestCalmer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is, err := learned.Load(biased)
+	is, err := learned.Load(other)
 	if err != nil {
 		t.Fatal(err)
 	}

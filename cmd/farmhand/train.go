@@ -30,12 +30,17 @@ for the horizon under some training seeds, behind the guard; what lateness costs
 then on follows from the share on time. The best policy on the way is written, and
 beside it a drawing of how it was learned.
 
+With --general one policy is learned for farms of many kinds: it begins with what a rule
+does that was calibrated on all of them, and may not be later than that. With --from a
+policy of one farm begins as another does, and needs a quarter of the steps.
+
 With --seeds several learners learn, a core each, and a row tells what each came to.
 With --checkpoint a training that was stopped, or killed, goes on where it was; its
 result is the same, bit for bit.`,
 		Example: `  farmhand train --learner dqn --scenario burst-cron-150ms --seed 1 -o p.safetensors
   farmhand train --scenario burst-cron-150ms --seeds 1-5 --checkpoint c.ckpt -o p.safetensors
-  farmhand train --scenario training --randomise --traces traces -o general.safetensors
+  farmhand train --general --traces traces -o general.safetensors
+  farmhand train --from policies/general.safetensors --scenario bursty -o bursty.safetensors
   farmhand train --scenario mine.csv --deadline 2s --service 400ms -o p.safetensors
   farmhand eval --scenario burst-cron-150ms --policies p.safetensors,static,staffing`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
@@ -45,6 +50,9 @@ result is the same, bit for bit.`,
 	o.published.add(flags)
 	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
+	flags.BoolVar(&o.general, "general", false, "one policy for farms of many kinds, learned on the training scenarios")
+	flags.StringVar(&o.from, "from", "", "policy file to begin with, whose rule and actions are taken over")
+	flags.StringVar(&o.peer, "peer", "", "law that the policy must not be later than, and that is the unit of cost (default: only the target counts)")
 	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
 	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
 	flags.StringVar(&o.fallback, "fallback", train.DefaultFallback, "law that takes the policy's place on a farm when it is handed back; best one calibrated for the scenario")
@@ -72,6 +80,8 @@ type trainOptions struct {
 	own                                 ownTrace
 	scenarios                           []string
 	learner, rule, fallback, out        string
+	peer, from                          string
+	general                             bool
 	seeds                               string
 	seed                                uint64
 	hideAge                             bool
@@ -103,32 +113,61 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		}
 		o.checkpoint = o.resume
 	}
+	if o.general && o.from != "" {
+		return train.Config{}, usage("--general and --from: want one of them, as a general policy begins with its rule")
+	}
+	if o.general && len(o.scenarios) == 0 {
+		o.scenarios = []string{"training"}
+	}
 	scenarios, err := o.find()
 	if err != nil {
 		return train.Config{}, err
 	}
-	c := train.Default(scenarios...)
-	c.Learner, c.Rule, c.Fallback, c.Clone, c.Jobs = o.learner, o.rule, o.fallback, o.clone, o.jobs
-	c.Randomise, c.Patience = o.randomise, o.patience
+	c, err := o.preset(cmd, scenarios)
+	if err != nil {
+		return c, err
+	}
+	c.Jobs, c.Randomise, c.Patience = o.jobs, o.randomise, o.patience
 	if o.hideAge {
 		c.Hide = ages()
 	}
-	if cmd.Flags().Changed("steps") {
-		c.Steps, c.Warmup = o.steps, o.steps/2
-	}
-	if cmd.Flags().Changed("margin") {
-		c.Margin = o.margin
-	}
-	if cmd.Flags().Changed("churn") {
-		c.Churn = o.churn
-	}
-	if cmd.Flags().Changed("round") {
-		c.Round = o.round
+	for flag, set := range map[string]func(){
+		"learner":  func() { c.Learner = o.learner },
+		"rule":     func() { c.Rule = o.rule },
+		"fallback": func() { c.Fallback = o.fallback },
+		"peer":     func() { c.Peer = o.peer },
+		"clone":    func() { c.Clone = o.clone },
+		"steps":    func() { c.Steps, c.Warmup = o.steps, int(float64(c.Warmup)*float64(o.steps)/float64(c.Steps)) },
+		"margin":   func() { c.Margin = o.margin },
+		"churn":    func() { c.Churn = o.churn },
+		"round":    func() { c.Round = o.round },
+	} {
+		if cmd.Flags().Changed(flag) {
+			set()
+		}
 	}
 	if err := c.Validate(); err != nil {
 		return c, usage("%v", err)
 	}
 	return c, nil
+}
+
+// preset is the configuration that flags change.
+func (o *trainOptions) preset(cmd *cobra.Command, scenarios []*workload.Scenario) (train.Config, error) {
+	switch {
+	case o.general:
+		return train.General(scenarios...), nil
+	case o.from != "":
+		if cmd.Flags().Changed("rule") {
+			return train.Config{}, usage("--rule and --from: want one of them, as the rule is that of the policy")
+		}
+		file, err := os.ReadFile(o.from)
+		if err != nil {
+			return train.Config{}, usage("--from: %v", err)
+		}
+		return train.Tuned(file, scenarios...), nil
+	}
+	return train.Default(scenarios...), nil
 }
 
 // find the scenarios.

@@ -31,6 +31,10 @@ type FarmConfig struct {
 	Hide []string
 	// Only are the actions that may be taken (learned.Actions); none: all.
 	Only []string
+	// LateMost is how many tasks count as late in a step at most, in units of what the
+	// target allows of a mean step's: a peak that nobody could foresee drowns all else.
+	// 0: all count.
+	LateMost float64
 	// Balanced divides a reward by 1 + the weight on lateness, so that kinds of scenarios
 	// whose weights have come apart teach alike (Stooke et al., arXiv 2007.03964).
 	Balanced bool
@@ -68,7 +72,8 @@ const (
 //	workers  −worker-seconds/(I·w)
 //	churn    −action_cost · actions
 //
-// each divided by 1 + late_weight where FarmConfig.Balanced says so.
+// each divided by 1 + late_weight where FarmConfig.Balanced says so; late/(n·(1 − target))
+// is FarmConfig.LateMost at most.
 //
 // late counts a task once, in the step in which its due passes, be it waiting,
 // running or done: work that nobody starts is not free. I is the interval; n are the
@@ -84,6 +89,7 @@ type Farm struct {
 	pilot   *sim.Pilot
 	o       policy.Observation
 	memory  policy.Memory
+	pupil   policy.Memory // of the law that Nearest asks
 	advice  learned.Advice
 	wish    policy.Decision
 	calling bool
@@ -177,7 +183,7 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 		panic(err)
 	}
 	f.pilot = sim.NewPilot(sim.Driver{Policy: (*agent)(f), Rule: (*adviser)(f), Guard: f.cfg.Guard})
-	f.memory, f.over = policy.Memory{}, false
+	f.memory, f.pupil, f.over = policy.Memory{}, policy.Memory{}, false
 
 	service := 0.0
 	for _, x := range tasks.Service {
@@ -232,14 +238,39 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	f.before = now
 	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
 		float64(now.Actions - was.Actions), now.At - was.At}
+	late := f.perLate * f.metrics[MetricLate]
+	if most := f.cfg.LateMost; most > 0 {
+		late = min(late, most)
+	}
 	weight, scale := f.lateWeight(), 1.0
 	if f.cfg.Balanced {
 		scale = 1 / (1 + weight)
 	}
-	f.parts = [...]float64{-scale * weight * f.perLate * f.metrics[MetricLate], -scale * f.perSecond * f.metrics[MetricWorkers], -scale * f.perAction * f.metrics[MetricActions]}
+	f.parts = [...]float64{-scale * weight * late, -scale * f.perSecond * f.metrics[MetricWorkers], -scale * f.perAction * f.metrics[MetricActions]}
 	f.look()
 	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }
+
+// Nearest is the action that comes nearest to what a law wishes now: to hold, if it is
+// one of these. The law is to be asked in every step, so that it remembers what was.
+func (f *Farm) Nearest(p policy.Policy) int {
+	if f.calling {
+		return learned.Hold
+	}
+	wish := p.Decide(&f.o, f.pupil)
+	if wish.Hold {
+		return learned.Hold
+	}
+	best, far := learned.Hold, gap(f.o.Desired, wish.Replicas)
+	for i, allowed := range f.mask {
+		if d := gap(f.advice.Replicas(&f.o, i), wish.Replicas); allowed && d < far {
+			best, far = i, d
+		}
+	}
+	return best
+}
+
+func gap(a, b int) int { return max(a-b, b-a) }
 
 // agent is the policy that wishes what the action says; adviser is the rule, which
 // was asked already.

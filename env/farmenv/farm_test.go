@@ -8,7 +8,6 @@ import (
 
 	"farmhand/policy"
 	"farmhand/policy/guard"
-	"farmhand/policy/learned"
 	"farmhand/sim/workload"
 )
 
@@ -87,26 +86,34 @@ func TestFarmConforms(t *testing.T) {
 	}
 }
 
-// Balanced rewards are those of others, divided by 1 + the weight on lateness.
-func TestBalancedRewards(t *testing.T) {
-	plain, balanced := burst(t, 120), burst(t, 120)
-	balanced.cfg.Balanced = true
-	for _, f := range []*Farm{plain, balanced} {
-		f.WeighLate([]float64{3})
+// Balanced rewards are those of others, divided by 1 + the weight on lateness, and what
+// is late in a step counts only up to a bound.
+func TestRewardsBalancedAndBounded(t *testing.T) {
+	const weight, most = 3, 2
+	plain, other := burst(t, 240), burst(t, 240)
+	other.cfg.Balanced, other.cfg.LateMost = true, most
+	for _, f := range []*Farm{plain, other} {
+		f.WeighLate([]float64{weight})
 	}
 	_, info := plain.Reset(1, nil)
-	balanced.Reset(1, nil)
-	for over := false; !over; {
-		action := learned.Hold
-		if i := slices.Index(info.Mask, true); i >= 0 {
-			action = i
+	other.Reset(1, nil)
+	bounded := 0
+	for over := false; !over; { // the least that is allowed: bursts come too late
+		action := slices.Index(info.Mask, true)
+		_, _, _, _, want := plain.Step(action)
+		late := want.Parts[0]
+		if late < -weight*most {
+			late, bounded = -weight*most, bounded+1
 		}
-		_, want, _, _, _ := plain.Step(action)
-		_, got, _, end, next := balanced.Step(action)
-		if math.Abs(got-want/4) > 1e-12*math.Abs(want) || want == 0 {
-			t.Fatalf("a reward of %g is balanced to %g", want, got)
+		sum := (late + want.Parts[1] + want.Parts[2]) / (1 + weight)
+		var got float64
+		_, got, _, over, info = other.Step(action)
+		if math.Abs(got-sum) > 1e-12*math.Abs(sum) || sum == 0 {
+			t.Fatalf("a reward is %g: want %g", got, sum)
 		}
-		over, info = end, next
+	}
+	if bounded == 0 {
+		t.Error("never was so much late that it was bounded")
 	}
 }
 

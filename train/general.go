@@ -1,0 +1,33 @@
+package train
+
+import "farmhand/sim/workload"
+
+// GeneralRule is the law that a general policy starts from, is advised by, falls back to,
+// and must not be later than: staffing, calibrated on the training scenarios together
+// ("pooled" in docs/RESULTS.md).
+const GeneralRule = "staffing:headroom=0.8403,beta=0.7383,drain=1.269,floor=3,cap=220,down=143.3,trend=0.5814,window=292.6,cooldown=68.73,band=0.1,boost=0.7862,hold=9.089"
+
+// generalActions are those that mean the same on a farm of any size, and single steps.
+var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-peak"}
+
+// General is the configuration for one policy that serves farms of many kinds. It imitates
+// the rule first, and leaves it where that pays, so that on a farm that it has never met
+// it does about what the rule does. It looks minutes ahead: on a farm with rare peaks what
+// was given back is missed much later.
+func General(scenarios ...*workload.Scenario) Config {
+	c := Default(scenarios...)
+	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions
+	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma = 600_000, 50_000, 20_000, 20_000, 0.995
+	c.Late, c.LateLeast, c.LateMost, c.Dual = 0.5, 0.1, 30, 0.4
+	c.Margin, c.Tolerance = 0.1, 0.003
+	return c
+}
+
+// Tuned is the configuration for a policy of one farm that begins as another policy does,
+// such as a general one, and so needs a quarter of the steps.
+func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
+	c := Default(scenarios...)
+	c.From, c.Clone = from, 10_000
+	c.Steps, c.Warmup = c.Steps/4, c.Warmup/4
+	return c
+}
