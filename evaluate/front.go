@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -99,10 +100,7 @@ func (f Front) pareto(x *Entry) []*Entry {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Entry) int {
-		if la, lb := a.Mean(OnTime), b.Mean(OnTime); la != lb {
-			return sign(lb - la)
-		}
-		return sign(a.Mean(WorkerSeconds) - b.Mean(WorkerSeconds))
+		return cmp.Or(cmp.Compare(b.Mean(OnTime), a.Mean(OnTime)), cmp.Compare(a.Mean(WorkerSeconds), b.Mean(WorkerSeconds)))
 	})
 	kept := list[:0]
 	for _, e := range list {
@@ -143,14 +141,4 @@ func lateness(e *Entry) []float64 {
 		x[i] = 1 - x[i]
 	}
 	return x
-}
-
-func sign(x float64) int {
-	switch {
-	case x < 0:
-		return -1
-	case x > 0:
-		return 1
-	}
-	return 0
 }

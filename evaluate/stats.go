@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"math"
-	"sort"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -66,6 +65,3 @@ func (iv Interval) within(lo, hi float64) Interval {
 func student(freedom int) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile(1 - (1-confidence)/2)
 }
-
-// search is the first index of an ascending slice whose value is not below x.
-func search(sorted []float64, x float64) int { return sort.SearchFloat64s(sorted, x) }

@@ -16,7 +16,7 @@ func stretch(s *workload.Scenario, tasks *workload.Tasks, seed uint64, from, to 
 	}
 	part := *s
 	part.Horizon = to - from
-	lo, hi := search(tasks.At, from), search(tasks.At, to)
+	lo, hi := arrived(tasks, from), arrived(tasks, to)
 	cut := workload.Tasks{Horizon: part.Horizon, At: make([]float64, hi-lo), Service: tasks.Service[lo:hi]}
 	for i, at := range tasks.At[lo:hi] {
 		cut.At[i] = at - from
@@ -40,6 +40,12 @@ func stretch(s *workload.Scenario, tasks *workload.Tasks, seed uint64, from, to 
 		}
 	}
 	return sim.Config{Scenario: &part, Tasks: &cut, Seed: seed}
+}
+
+// arrived is how many tasks arrive before an instant.
+func arrived(tasks *workload.Tasks, at float64) int {
+	n, _ := slices.BinarySearch(tasks.At, at)
+	return n
 }
 
 // offered is the work that a run brings, in seconds of service.
@@ -72,7 +78,7 @@ func likest(tasks *workload.Tasks, length, interval float64) float64 {
 func countQuantiles(tasks *workload.Tasks, from, to, interval float64) []float64 {
 	var counts []float64
 	for at := from; at+interval <= to; at += interval {
-		counts = append(counts, float64(search(tasks.At, at+interval)-search(tasks.At, at)))
+		counts = append(counts, float64(arrived(tasks, at+interval)-arrived(tasks, at)))
 	}
 	slices.Sort(counts)
 	q := make([]float64, 20)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -17,10 +18,14 @@ func (c *Config) check() error {
 	if b := c.Beat; b != nil && !(*b >= 0 && *b < 1) {
 		return fmt.Errorf("sim: Config.Beat: %g is not valid: want a part of a second, from 0 to below 1", *b)
 	}
-	f, p := &sc.Farm, &sc.Platform
 	if c.Tasks == nil && (sc.Arrivals == nil || sc.Service == nil) {
 		return fmt.Errorf("sim: Config.Tasks: nil is not valid for a scenario without Arrivals or Service: want tasks, or laws to draw them by")
 	}
+	return cmp.Or(checkNumbers(sc), checkCounts(sc), checkBounds(sc), checkPlatform(&sc.Platform))
+}
+
+func checkNumbers(sc *workload.Scenario) error {
+	f, p := &sc.Farm, &sc.Platform
 	for _, x := range []struct {
 		name  string
 		value float64
@@ -41,6 +46,11 @@ func (c *Config) check() error {
 			return fmt.Errorf("sim: %s: %g is not valid: want %s", x.name, x.value, x.want)
 		}
 	}
+	return nil
+}
+
+func checkCounts(sc *workload.Scenario) error {
+	f, p := &sc.Farm, &sc.Platform
 	for _, x := range []struct {
 		name   string
 		value  int
@@ -57,6 +67,12 @@ func (c *Config) check() error {
 			return fmt.Errorf("sim: %s: %d is not valid: want a number from %d to %d", x.name, x.value, x.lo, x.hi)
 		}
 	}
+	return nil
+}
+
+// checkBounds: nothing is beyond the most that there may be.
+func checkBounds(sc *workload.Scenario) error {
+	f, p := &sc.Farm, &sc.Platform
 	most := f.Max
 	switch {
 	case most > 0 && f.Min > most:
@@ -65,6 +81,13 @@ func (c *Config) check() error {
 		return fmt.Errorf("sim: Farm.Start: %d is not valid: want no more than Max, %d", f.Start, most)
 	case p.Cap > 0 && f.Start > p.Cap:
 		return fmt.Errorf("sim: Farm.Start: %d is not valid: want no more than Platform.Cap, %d", f.Start, p.Cap)
+	}
+	return nil
+}
+
+// checkPlatform looks at names and laws.
+func checkPlatform(p *workload.Platform) error {
+	switch {
 	case p.Victim != "" && p.Victim != workload.IdleFirst && p.Victim != workload.RandomVictim:
 		return fmt.Errorf("sim: Platform.Victim: %q is not valid: want %s or %s", p.Victim, workload.IdleFirst, workload.RandomVictim)
 	case p.Balance != "" && p.Balance != workload.LeastBusy && p.Balance != workload.RandomReplica:

@@ -110,19 +110,14 @@ func (s *Sim) lookAtLine() waiting {
 			w.overdue++
 		}
 	}
-	if l.queue != nil {
-		l.queue.All(func(_ order.Handle, e order.Entry[int32]) bool { look(e.Value); return true })
+	if l.queue != nil || s.deadline != nil {
+		l.all(s.arrived, look)
 		return w
 	}
 	for _, k := range l.came {
 		look(k.task())
 	}
-	rest := s.at[l.head:s.arrived]
-	if s.deadline != nil {
-		for i := range rest {
-			look(int32(l.head + i))
-		}
-	} else if len(rest) > 0 {
+	if rest := s.at[l.head:s.arrived]; len(rest) > 0 { // due in the order in which they came
 		w.oldest, w.due = min(w.oldest, rest[0]), min(w.due, rest[0]+s.patience)
 		over, _ := slices.BinarySearchFunc(rest, s.now, func(at, now float64) int {
 			if at+s.patience < now {
