@@ -72,7 +72,7 @@ func Of(name string, k Known) (*Model, error) {
 		notes = append(notes, "traffic: there is too little telemetry to learn from other traffic than the gate's")
 	}
 	if s := seconds(learn); s < leastSeconds {
-		return nil, fmt.Errorf("%w of %s: %.0f s can be used, want %d%s", ErrLittle, name, s, leastSeconds, listed(notes))
+		return nil, fmt.Errorf("%w of %s: %.0f s can be used, want %d", ErrLittle, name, s, leastSeconds)
 	}
 	m := &Model{Traffic: traffic, Scenario: scenario(name, learn, k.Farm.Deadline)}
 	m.Fit = trainer.Calibration{Scenario: m.Scenario.Name, Telemetry: true, Seconds: seconds(learn), Tasks: tasks(learn), Notes: notes}
@@ -87,13 +87,6 @@ func Traffic(k Known) ([]*evaluate.Past, []string) {
 		p.Farm.Deadline = k.Farm.Deadline // which may have been another one then
 	}
 	return list, notes
-}
-
-func listed(notes []string) (s string) {
-	for _, n := range notes {
-		s += "; " + n
-	}
-	return s
 }
 
 func seconds(list []*evaluate.Past) (sum float64) {

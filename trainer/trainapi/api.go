@@ -260,8 +260,8 @@ func (a *api) refusal(err error) error {
 	case errors.Is(err, a.NoFarm):
 		return problem.New(http.StatusNotFound, "unknown-farm", detail(err)).At("farm", `deploy the function with the label farmhand.worker: "true"; farmhand farm list lists them`)
 	case errors.Is(err, trainer.ErrNoDeadline):
-		return problem.New(http.StatusUnprocessableEntity, "no-deadline", detail(err)+", so that nothing is ever late, and there is nothing to learn").
-			At("farm", "give it one: the annotation farmhand.deadline, or farmhand farm set WORKER deadline=2s")
+		return problem.New(http.StatusUnprocessableEntity, "no-deadline", detail(err)).
+			At("farm", "nothing is ever late without one, and there is nothing to learn: set the annotation farmhand.deadline, or farmhand farm set WORKER deadline=2s")
 	case errors.Is(err, trainer.ErrUnknown):
 		return problem.New(http.StatusNotFound, "unknown-run", detail(err)).At("run", "GET / lists them")
 	case errors.Is(err, trainer.ErrFull):
