@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -146,4 +148,55 @@ func TestPromotionsAndHandBacksInRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, receipts, "the policy before the last", func(r *controller.Receipt) bool { return r.By == names[1] })
+}
+
+// Where the bytes of the champion in Redis are damaged, the last good policy goes on and
+// the farm says so; importing the file again mends it (P86: corrupt weights).
+func TestDamagedRegistryInRedis(t *testing.T) {
+	rdb := redistest.Client(t, redistest.Start(t))
+	policies := redisregistry.New(rdb, redisregistry.Limits{})
+	var names, versions []string
+	for seed := range uint64(2) {
+		file := registrytest.File(t, 1+seed)
+		p, err := controller.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version, err := policies.Import(t.Context(), file, registry.Origin{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, versions = append(names, p.Name()), append(versions, version)
+	}
+	promote := func(version string) {
+		if err := policies.Promote(t.Context(), "f", version, registry.Reason{Text: "for the test", Forced: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promote(versions[0])
+	_, receipts := begin(t, rdb, "A", &sync.Map{})
+	await(t, receipts, "the first champion", func(r *controller.Receipt) bool { return r.By == names[0] })
+	key := "farmhand:{policies}:file:" + versions[1]
+	good, err := rdb.Get(t.Context(), key).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := bytes.Clone(good)
+	spoilt[len(spoilt)-3] ^= 1
+	// Between the check of a promotion and the controller's reading.
+	pipe := rdb.TxPipeline()
+	pipe.Set(t.Context(), key, spoilt, 0)
+	pipe.HSet(t.Context(), "farmhand:{policies}:aliases", "champion f", versions[1])
+	pipe.Incr(t.Context(), "farmhand:{policies}:revision")
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := await(t, receipts, "a champion that cannot be had", func(r *controller.Receipt) bool { return r.Learned.Note != "" })
+	if r.By != names[0] || !strings.Contains(r.Learned.Note, "import the file again") {
+		t.Errorf("%s decides: %s", r.By, r.Learned.Note)
+	}
+	if _, err := policies.Import(t.Context(), good, registry.Origin{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, receipts, "the mended champion", func(r *controller.Receipt) bool { return r.By == names[1] && r.Learned.Note == "" })
 }
