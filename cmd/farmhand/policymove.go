@@ -68,8 +68,11 @@ func (c *connection) move(cmd *cobra.Command, worker, name string, r registry.Re
 }
 
 func movedText(m policyapi.Moved) string {
-	if m.Aliases.Champion == "" {
+	switch {
+	case m.Aliases.Champion == "":
 		return m.Farm + " has no champion now"
+	case !m.Changed:
+		return fmt.Sprintf("the champion of %s is %s already; --force --reason TEXT gives it another chance where it was handed back", m.Farm, registry.Short(m.Aliases.Champion))
 	}
 	return fmt.Sprintf("the champion of %s is %s, the one before it %s", m.Farm, registry.Short(m.Aliases.Champion), shortOr(m.Aliases.Previous))
 }

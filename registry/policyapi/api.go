@@ -51,6 +51,7 @@ type Listing struct {
 type Moved struct {
 	Farm    string           `json:"farm"`
 	Aliases registry.Aliases `json:"aliases"`
+	Changed bool             `json:"changed"` // false: it was champion already, and nothing was forced
 }
 
 // New serves the API.
@@ -170,10 +171,7 @@ func (a *api) promote(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Registry.Promote(r.Context(), farm, version, reason); err != nil {
-		return err
-	}
-	return a.moved(w, r, farm)
+	return a.moved(w, r, farm, func() error { return a.Registry.Promote(r.Context(), farm, version, reason) })
 }
 
 func (a *api) rollback(w http.ResponseWriter, r *http.Request) error {
@@ -181,18 +179,31 @@ func (a *api) rollback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Registry.Rollback(r.Context(), farm, reason); err != nil {
+	return a.moved(w, r, farm, func() error {
+		_, err := a.Registry.Rollback(r.Context(), farm, reason)
 		return err
-	}
-	return a.moved(w, r, farm)
+	})
 }
 
-func (a *api) moved(w http.ResponseWriter, r *http.Request, farm string) error {
+// moved moves an alias and answers with what is so then. Where the registry is damaged,
+// the term before is not known, and a move that is forced mends it.
+func (a *api) moved(w http.ResponseWriter, r *http.Request, farm string, move func() error) error {
+	_, before, err := a.Registry.Champion(r.Context(), farm)
+	if err != nil && !errors.Is(err, registry.ErrDamaged) {
+		return err
+	}
+	if err := move(); err != nil {
+		return err
+	}
+	_, after, err := a.Registry.Champion(r.Context(), farm)
+	if err != nil {
+		return err
+	}
 	aliases, err := a.Registry.Aliases(r.Context(), farm)
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, Moved{farm, aliases})
+	return answer(w, http.StatusOK, Moved{farm, aliases, before != after})
 }
 
 // moving reads what a request to move an alias says.
