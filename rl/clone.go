@@ -90,7 +90,6 @@ func (l *PG) Clone(ctx context.Context, envs *env.Vector, teacher Teacher, cfg C
 		}
 	}
 	l.roll = nil
-	copy(l.mean.Data, l.params.Data)
 	return nil
 }
 

@@ -51,12 +51,6 @@ var learners = []struct {
 		c.Rollout, c.Batch, c.EntropyCoef, c.RewardScale, c.Seed = 128, 256, 0.005, 0.2, seed
 		return rl.NewPG(c, spec)
 	}},
-	{"ppo, averaged", 40_000, func(seed uint64, spec *env.Spec) (rl.Learner, error) {
-		c := rl.PPO()
-		c.Hidden, c.Gamma, c.LearningRate, c.AnnealSteps, c.Average = []int{32, 32}, gamma, 3e-3, 40_000, 0.8
-		c.Rollout, c.Batch, c.EntropyCoef, c.RewardScale, c.Seed = 128, 256, 0.005, 0.2, seed
-		return rl.NewPG(c, spec)
-	}},
 	{"dqn", 30_000, func(seed uint64, spec *env.Spec) (rl.Learner, error) {
 		c := queueDQN(seed)
 		return rl.NewDQN(c, spec)

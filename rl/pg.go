@@ -37,11 +37,6 @@ type PGConfig struct {
 	MaxGradNorm float64 // gradients are shortened to this norm; 0: never
 	TargetKL    float64 // an update ends early where the policy has gone 1.5 times as far; 0: never
 
-	// Average is what an update leaves of the mean of the parameters, which acts in place of
-	// the last ones (Polyak & Juditsky 1992; Izmailov et al., arXiv 1803.05407): what goes
-	// to and fro from update to update does not. 0: the last ones act.
-	Average float64 `json:",omitempty"`
-
 	// NormaliseAdvantage makes mean 0 and deviation 1 of each batch's advantages.
 	NormaliseAdvantage bool
 
@@ -84,7 +79,6 @@ func (c *PGConfig) Validate() error {
 		limits{"ValueCoef", c.ValueCoef, 0, 1e3, "a weight"},
 		limits{"EntropyCoef", c.EntropyCoef, 0, 1e3, "a weight"},
 		limits{"MaxGradNorm", c.MaxGradNorm, 0, 1e9, "a norm"},
-		limits{"Average", c.Average, 0, 0.9999, "a share below 1"},
 		limits{"TargetKL", c.TargetKL, 0, 1e3, "a divergence in nats"},
 	))
 }
@@ -95,7 +89,6 @@ type PG struct {
 	cfg     PGConfig
 	norm    *normaliser
 	params  *nn.Params // θ, policy and value
-	mean    *nn.Params // of θ over the updates, which acts; θ itself where there is none
 	policy  nn.MLP     // logits of π(a|s)
 	value   nn.MLP     // V(s)
 	adam    *nn.Adam
@@ -128,10 +121,6 @@ func NewPG(cfg PGConfig, spec *env.Spec) (*PG, error) {
 	l.value = nn.NewMLP(l.params, l.rng, "value", cfg.Activation, 1, widths(1)...)
 	l.adam = nn.NewAdam(len(l.params.Data), 1e-5)
 	l.grad = make([]float64, len(l.params.Data))
-	l.mean = l.params
-	if cfg.Average > 0 {
-		l.mean = l.params.Clone()
-	}
 	return l, nil
 }
 
@@ -149,7 +138,6 @@ func (l *PG) Learn(ctx context.Context, envs *env.Vector, steps int) error {
 		if err := l.update(); err != nil {
 			return err
 		}
-		nn.Polyak(l.mean.Data, l.params.Data, 1-l.cfg.Average)
 		l.norm.update() // between rollouts, so that policies old and new see the same
 		l.log(l.report)
 	}
@@ -374,14 +362,13 @@ func standardise(x []float64) {
 
 // Act is of Learner.
 func (l *PG) Act(obs []float64, mask []bool) int {
-	l.tape.Reset()
-	l.bound = l.mean.Bind(l.tape, l.bound[:0])
+	l.bind()
 	return best(l.tape.Value(l.policy.Apply(l.tape, l.bound, l.norm.input(l.tape, obs))), mask)
 }
 
 // Network is the policy.
 func (l *PG) Network() Network {
-	return Network{Normalise: l.norm.Affine, Activation: l.cfg.Activation, Layers: layers(l.mean, l.policy.Layers...)}
+	return Network{Normalise: l.norm.Affine, Activation: l.cfg.Activation, Layers: layers(l.params, l.policy.Layers...)}
 }
 
 // Save is of Learner.
@@ -389,16 +376,13 @@ func (l *PG) Save(w io.Writer) error { return checkpoint.Save(w, header("pg", l.
 
 // Load is of Learner.
 func (l *PG) Load(r io.Reader) error {
-	return errors.Join(checkpoint.Load(r, header("pg", l.cfg, l.spec), l.state), l.params.Finite(), l.mean.Finite())
+	return errors.Join(checkpoint.Load(r, header("pg", l.cfg, l.spec), l.state), l.params.Finite())
 }
 
 func (l *PG) state(c *checkpoint.Codec) {
 	l.base.state(c)
 	l.norm.state(c)
 	c.Floats("parameters", l.params.Data)
-	if l.cfg.Average > 0 {
-		c.Floats("mean", l.mean.Data)
-	}
 	c.Floats("adam/m", l.adam.M)
 	c.Floats("adam/v", l.adam.V)
 	c.Int("adam/t", &l.adam.T, 1<<62)

@@ -17,9 +17,8 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions
-	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma = 600_000, 50_000, 20_000, 20_000, 0.995
-	c.Late, c.LateLeast, c.LateMost, c.Dual = 0.5, 0.1, 30, 0.4
-	c.Margin, c.Tolerance = 0.1, 0.003
+	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma = 600_000, 65_536, 20_000, 20_000, 0.995
+	c.Late, c.Dual, c.LateStep, c.Tolerance = 0.5, 0.4, 30, 0.003
 	return c
 }
 

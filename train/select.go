@@ -19,8 +19,8 @@ import (
 const candidates = 5
 
 // latePrice is what lateness costs where there are several scenarios: twice what is
-// allowed, by half of the workers more.
-const latePrice = 0.5
+// allowed on all of them, as much as twice the workers.
+const latePrice = 1
 
 // Compare orders policies, the better first: by how far they are from the aim, and from
 // the number of actions an hour that they should need at most, and those that reach it by
@@ -259,7 +259,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 			c = rl.REINFORCE()
 		}
 		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, cfg.Gamma, 0.1, max(1, c.Rollout/cfg.Envs)
-		c.AnnealSteps = cfg.Steps + cfg.Steps/10 // the last of them teach something too
+		c.AnnealSteps = cfg.Steps + cfg.Steps/6 // the last of them teach something too
 		b, err := adjust(&c)
 		if err != nil {
 			return nil, nil, err

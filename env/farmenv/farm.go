@@ -35,9 +35,6 @@ type FarmConfig struct {
 	// target allows of a mean step's: a peak that nobody could foresee drowns all else.
 	// 0: all count.
 	LateMost float64
-	// Balanced divides a reward by 1 + the weight on lateness, so that kinds of scenarios
-	// whose weights have come apart teach alike (Stooke et al., arXiv 2007.03964).
-	Balanced bool
 }
 
 // Options of a Farm.
@@ -72,8 +69,7 @@ const (
 //	workers  −worker-seconds/(I·w)
 //	churn    −action_cost · actions
 //
-// each divided by 1 + late_weight where FarmConfig.Balanced says so; late/(n·(1 − target))
-// is FarmConfig.LateMost at most.
+// where late/(n·(1 − target)) is FarmConfig.LateMost at most.
 //
 // late counts a task once, in the step in which its due passes, be it waiting,
 // running or done: work that nobody starts is not free. I is the interval; n are the
@@ -242,11 +238,7 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	if most := f.cfg.LateMost; most > 0 {
 		late = min(late, most)
 	}
-	weight, scale := f.lateWeight(), 1.0
-	if f.cfg.Balanced {
-		scale = 1 / (1 + weight)
-	}
-	f.parts = [...]float64{-scale * weight * late, -scale * f.perSecond * f.metrics[MetricWorkers], -scale * f.perAction * f.metrics[MetricActions]}
+	f.parts = [...]float64{-f.lateWeight() * late, -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
 	f.look()
 	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }
