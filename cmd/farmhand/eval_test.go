@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"farmhand/evaluate"
-	"farmhand/evaluate/report"
 )
 
 func TestRefereeCommands(t *testing.T) {
@@ -25,13 +22,12 @@ func TestRefereeCommands(t *testing.T) {
 func TestBrokenReport(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := errors.New("failed")
-	d := &report.Results{Examinations: make([]*evaluate.Examination, 2)}
-	if err := broken(ctx, d, "R.md", 3, failed); err != failed {
+	if err := broken(ctx, "R.md", 2, 3, failed); err != failed {
 		t.Errorf("without an interrupt: %v", err)
 	}
 	cancel()
 	var exit *exitError
-	if err := broken(ctx, d, "R.md", 3, failed); !errors.As(err, &exit) || exit.code != exitInterrupted || !strings.Contains(err.Error(), "R.md has 2 of 3 scenarios") {
+	if err := broken(ctx, "R.md", 2, 3, failed); !errors.As(err, &exit) || exit.code != exitInterrupted || !strings.Contains(err.Error(), "R.md has 2 of 3 scenarios") {
 		t.Errorf("%v", err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 func reportCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "report", Short: "Write what was measured as a document"}
-	cmd.AddCommand(reportPeersCmd(), reportLearnedCmd(), reportPaperCmd())
+	cmd.AddCommand(reportPeersCmd(), reportLearnedCmd(), reportGeneralCmd(), reportPaperCmd())
 	return cmd
 }
 
@@ -91,17 +91,17 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 	if err != nil {
 		return err
 	}
-	pooled, err := pool(cmd.Context(), x, scenarios)
+	also, err := pooled(cmd.Context(), x, scenarios)
 	if err != nil {
-		return broken(cmd.Context(), d, o.out, len(scenarios), err)
+		return broken(cmd.Context(), o.out, len(d.Examinations), len(scenarios), err)
 	}
 	for i, s := range scenarios {
 		var bar *progress
 		x.Ran, bar = ticker(cmd.ErrOrStderr(), fmt.Sprintf("%s (%d of %d), runs", s.Name, i+1, len(scenarios)), 0)
-		e, err := x.Examine(cmd.Context(), s, pooled...)
+		e, err := x.Examine(cmd.Context(), s, also...)
 		bar.finish()
 		if err != nil {
-			return broken(cmd.Context(), d, o.out, len(scenarios), err)
+			return broken(cmd.Context(), o.out, len(d.Examinations), len(scenarios), err)
 		}
 		d.Examinations, d.Pending = append(d.Examinations, e), nil
 		for _, later := range scenarios[i+1:] {
@@ -119,11 +119,11 @@ func runReportPeers(cmd *cobra.Command, f *refereeFlags, o *reportOptions) error
 }
 
 // broken says after an interrupt how far the document is.
-func broken(ctx context.Context, d *report.Results, out string, all int, err error) error {
+func broken(ctx context.Context, out string, done, all int, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %s has %d of %d scenarios; begun again, it goes on, but the law under way begins anew", out, len(d.Examinations), all)}
+	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %s has %d of %d scenarios; begun again, it goes on, but a calibration under way begins anew", out, done, all)}
 }
 
 // command is what makes the document anew.
@@ -152,29 +152,28 @@ func (f *refereeFlags) atHand(o *reportOptions, d *report.Results) ([]*workload.
 	return f.find(names)
 }
 
-// pool is one configuration of the default law that serves the training scenarios
-// which are at hand: what a general policy competes with.
-func pool(ctx context.Context, x *evaluate.Examiner, scenarios []*workload.Scenario) ([]evaluate.Contender, error) {
-	var list []*workload.Scenario
-	for _, s := range scenarios {
-		if slices.Contains(workload.Training, s.Name) {
-			list = append(list, s)
-		}
-	}
+// pooled is the rule for the training scenarios that are at hand; none for fewer than two.
+func pooled(ctx context.Context, x *evaluate.Examiner, scenarios []*workload.Scenario) ([]evaluate.Contender, error) {
+	list := slices.DeleteFunc(slices.Clone(scenarios), func(s *workload.Scenario) bool { return !slices.Contains(workload.Training, s.Name) })
 	if len(list) < 2 {
 		return nil, nil
 	}
+	one, err := pool(ctx, evaluate.Calibrator{Settings: x.Settings, Budget: x.Budget}, list)
+	return []evaluate.Contender{one}, err
+}
+
+// pool is one configuration of the default law that serves all the scenarios: what a
+// general policy competes with.
+func pool(ctx context.Context, c evaluate.Calibrator, scenarios []*workload.Scenario) (evaluate.Contender, error) {
 	family, err := evaluate.LawFamily(pooledLaw)
 	if err != nil {
-		return nil, err
+		return evaluate.Contender{}, err
 	}
-	c := evaluate.Calibrator{Settings: x.Settings, Budget: x.Budget}
-	found, err := c.Calibrate(ctx, family, list)
+	found, err := c.Calibrate(ctx, family, scenarios)
 	if err != nil {
-		return nil, err
+		return evaluate.Contender{}, err
 	}
-	one, err := found.Contender(family, found.Best)
-	return []evaluate.Contender{one}, err
+	return found.Contender(family, found.Best)
 }
 
 const pooledLaw = "staffing"

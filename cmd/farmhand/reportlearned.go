@@ -110,17 +110,9 @@ func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, fi
 func (f *refereeFlags) judged(files []string) (groups []*judged, err error) {
 	of := map[string]*judged{}
 	for _, file := range files {
-		p, err := learned.Read(file)
-		if err != nil {
-			return nil, usage("%v", err)
-		}
-		c, err := policyFile(file)
+		c, p, err := judgedFile(file)
 		if err != nil {
 			return nil, err
-		}
-		c.Name = fmt.Sprintf("%s, seed %d", p.Learner, p.Seed)
-		if len(p.Hidden) > 0 {
-			c.Name += ", " + strings.Join(p.Hidden, " and ") + " hidden"
 		}
 		names := f.scenarios
 		if len(names) == 0 {
@@ -135,7 +127,7 @@ func (f *refereeFlags) judged(files []string) (groups []*judged, err error) {
 				of[name] = &judged{scenario: s}
 				groups = append(groups, of[name])
 			}
-			of[name].notes = append(of[name].notes, fmt.Sprintf("%s: `%s`, %d steps of %s on %s, advised by `%s`", c.Name, p.Name(), p.Steps, p.Environment, p.Scenario, p.File.Rule))
+			of[name].notes = append(of[name].notes, howLearned(c.Name, p))
 			if len(p.Hidden) > 0 {
 				of[name].hidden = append(of[name].hidden, c)
 			} else {
@@ -149,6 +141,29 @@ func (f *refereeFlags) judged(files []string) (groups []*judged, err error) {
 		}
 	}
 	return groups, nil
+}
+
+// judgedFile reads a policy file. Rows name it by how it was learned, so that what was
+// computed is found again under another name of the file.
+func judgedFile(file string) (evaluate.Contender, *learned.Policy, error) {
+	p, err := learned.Read(file)
+	if err != nil {
+		return evaluate.Contender{}, nil, usage("%v", err)
+	}
+	c, err := policyFile(file)
+	if err != nil {
+		return c, nil, err
+	}
+	c.Name = fmt.Sprintf("%s, seed %d", p.Learner, p.Seed)
+	if len(p.Hidden) > 0 {
+		c.Name += ", " + strings.Join(p.Hidden, " and ") + " hidden"
+	}
+	return c, p, nil
+}
+
+// howLearned is a line about a policy, for the notes of a report.
+func howLearned(name string, p *learned.Policy) string {
+	return fmt.Sprintf("%s: `%s`, %d steps of %s on %s, advised by `%s`", name, p.Name(), p.Steps, p.Environment, p.Scenario, p.File.Rule)
 }
 
 // examine runs the policies of a scenario, and what they are compared with.
