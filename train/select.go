@@ -19,8 +19,8 @@ import (
 const candidates = 5
 
 // latePrice is what lateness costs where there are several scenarios: twice what is
-// allowed on all of them, as much as twice the workers.
-const latePrice = 1
+// allowed on all of them, as much as 60 % more workers.
+const latePrice = 0.6
 
 // Compare orders policies, the better first: by how far they are from the aim, and from
 // the number of actions an hour that they should need at most, and those that reach it by
