@@ -23,7 +23,7 @@ func reportGeneralCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "general FILE...", Short: "Judge policies for any farm on scenarios that they have not seen, and write docs/RESULTS-general.md",
 		Long: `Judge general policies: each file was learned on the training half of the scenarios
-(farmhand train --scenario training), and serves the test half, twenty seeds of each,
+(farmhand train --general), and serves the test half, twenty seeds of each,
 beside one rule that was calibrated on the training half too. It also stands beside the
 law that is the cheapest when calibrated for the scenario itself, where one was
 calibrated, and the plan oracle. Of several files the median and the worst are named.
@@ -38,6 +38,7 @@ by report peers: begun again, it goes on where it ended.`,
 	flags.StringVar(&o.out, "out", o.out, "the document")
 	flags.IntVar(&o.seeds, "seeds", len(evaluate.EvaluationSeeds()), "seeds to judge on")
 	flags.BoolVar(&o.noOracle, "no-oracle", false, "leave out the plan oracle, which takes half a minute a seed")
+	flags.BoolVar(&o.record, "record", false, "write the rows of a policy and of the rule into its file too")
 	flags.StringVar(&o.peer, "peer", "", "the rule, as law:parameter=value,... (default: "+pooledLaw+", calibrated on the training half)")
 	return cmd
 }
@@ -46,6 +47,7 @@ type generalOptions struct {
 	out, peer string
 	seeds     int
 	noOracle  bool
+	record    bool
 }
 
 func runReportGeneral(cmd *cobra.Command, f *refereeFlags, o *generalOptions, files []string) error {
@@ -109,6 +111,15 @@ func runReportGeneral(cmd *cobra.Command, f *refereeFlags, o *generalOptions, fi
 			return err
 		}
 	}
+	if o.record {
+		var found []standing
+		for _, c := range slices.Concat(d.Test, d.Training) {
+			found = append(found, standing{c.Policies, c.Rule})
+		}
+		if err := recordRows(files, found); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d policies on %d scenarios\n", o.out, len(files), len(list))
 	return nil
 }
@@ -141,7 +152,7 @@ func general(files []string, d *report.General) (list []evaluate.Contender, err 
 		}
 		for name := range strings.SplitSeq(p.Scenario, ",") {
 			if slices.Contains(workload.Test, name) {
-				return nil, usage("%s was learned on %s, which is of the test half: want one that was learned with --scenario training", file, name)
+				return nil, usage("%s was learned on %s, which is of the test half: want one that farmhand train --general made", file, name)
 			}
 		}
 		if i := slices.IndexFunc(list, func(o evaluate.Contender) bool { return o.Spec == c.Spec }); i >= 0 {

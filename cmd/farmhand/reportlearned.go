@@ -97,7 +97,12 @@ func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, fi
 		}
 	}
 	if o.record {
-		if err := recordRows(files, d.Cases); err != nil {
+		var found []standing
+		for i := range d.Cases {
+			c := &d.Cases[i]
+			found = append(found, standing{slices.Concat(c.Policies, c.Others), c.Peer})
+		}
+		if err := recordRows(files, found); err != nil {
 			return err
 		}
 	}
@@ -226,19 +231,25 @@ func (g *judged) examine(ctx context.Context, settings evaluate.Settings, seeds 
 	return c, nil
 }
 
-// recordRows writes into each policy file what its policy and the calibrated peer came to
-// on every scenario.
-func recordRows(files []string, cases []report.LearnedCase) error {
+// standing is what policies came to on a scenario, beside their peer.
+type standing struct {
+	policies []evaluate.Entry
+	peer     evaluate.Entry
+}
+
+// recordRows writes into each policy file what its policy and the peer came to on every
+// scenario.
+func recordRows(files []string, found []standing) error {
 	for _, file := range files {
 		p, err := learned.Read(file)
 		if err != nil {
 			return err
 		}
 		var rows []evaluate.Row
-		for i := range cases {
-			for _, e := range slices.Concat(cases[i].Policies, cases[i].Others) {
+		for _, c := range found {
+			for _, e := range c.policies {
 				if e.Contender.Spec == p.Name() {
-					rows = append(rows, e.Row(), cases[i].Peer.Row())
+					rows = append(rows, e.Row(), c.peer.Row())
 				}
 			}
 		}
