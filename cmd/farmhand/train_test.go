@@ -23,7 +23,8 @@ func TestTrainCommands(t *testing.T) {
 	})
 }
 
-// awaitRenewed waits until a file was written a few times.
+// awaitRenewed waits until a file was written a few times, by another process: there is
+// nothing to wait for but the file.
 func awaitRenewed(ts *testscript.TestScript, _ bool, args []string) {
 	var last os.FileInfo
 	for n, until := 0, time.Now().Add(time.Minute); n < 3; {
