@@ -55,7 +55,7 @@ func (t *Trainer) header() []byte {
 	}
 	b, err := json.Marshal(map[string]any{"training": 2, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "late_least": c.LateLeast, "late_most": c.LateMost, "late_step": c.LateStep, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "from": from, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "late_least": c.LateLeast, "late_most": c.LateMost, "late_step": c.LateStep, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "rests": c.Rests, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "from": from, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}
@@ -143,7 +143,7 @@ func (t *Trainer) points(c *checkpoint.Codec, name string, list *[]Point) {
 
 func (t *Trainer) point(c *checkpoint.Codec, p *Point) {
 	c.Int("steps", &p.Steps, maxSteps)
-	for _, x := range []*float64{&p.OnTime, &p.Workers, &p.Actions, &p.Short, &p.Cost} {
+	for _, x := range []*float64{&p.OnTime, &p.Workers, &p.Actions} {
 		c.Float("mean", x)
 	}
 	if c.Reading() {
@@ -155,5 +155,8 @@ func (t *Trainer) point(c *checkpoint.Codec, p *Point) {
 		for _, x := range []*float64{&k.OnTime, &k.Workers, &k.Actions, &k.Cost, &k.Late} {
 			c.Float("case", x)
 		}
+	}
+	if c.Reading() && !c.Failed() {
+		t.judge(p)
 	}
 }

@@ -76,9 +76,10 @@ func TestCompareOverSeveralScenarios(t *testing.T) {
 	cases := make([]Case, 4)
 	hard := Point{Cost: 0.8, Short: 0.1, Actions: 100, Cases: cases}
 	dear, late := Point{Cost: 0.9, Actions: 100, Cases: cases}, Point{Cost: 0.8, Short: 4, Actions: 100, Cases: cases}
-	list := []*Point{&late, &dear, &hard}
+	missed := Point{Cost: 0.5, Missed: 0.01, Actions: 100, Cases: cases}
+	list := []*Point{&missed, &late, &dear, &hard}
 	slices.SortFunc(list, func(a, b *Point) int { return Compare(a, b, 300) })
-	for i, want := range []*Point{&hard, &dear, &late} {
+	for i, want := range []*Point{&hard, &dear, &late, &missed} {
 		if list[i] != want {
 			t.Errorf("place %d is for %+v: want %+v", i, *list[i], *want)
 		}

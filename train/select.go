@@ -24,13 +24,14 @@ const latePrice = 0.6
 
 // Compare orders policies, the better first: by how far they are from the aim, and from
 // the number of actions an hour that they should need at most, and those that reach it by
-// cost. Where there are several scenarios, what is short has a price: else the one that
-// is hardest to serve would decide alone.
+// cost. Where there are several scenarios, what is short has a price, else the one that is
+// hardest to serve would decide alone; only who misses a target that the peer reaches is
+// worse than all who do not.
 func Compare(a, b *Point, actions float64) int {
 	short := func(p *Point) float64 { return p.Short + max(0, p.Actions/actions-1) }
 	if n := float64(len(a.Cases)); n > 1 {
 		dear := func(p *Point) float64 { return p.Cost * (1 + latePrice*short(p)/n) }
-		return cmp.Compare(dear(a), dear(b))
+		return cmp.Or(cmp.Compare(a.Missed, b.Missed), cmp.Compare(dear(a), dear(b)))
 	}
 	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Cost, b.Cost))
 }

@@ -79,6 +79,10 @@ type Config struct {
 	// look (farmenv.Mix.Varied): so one policy learns to serve farms of any speed and size.
 	Randomise bool
 
+	// Rests lets some episodes, and every other seed of a look, begin with a silence
+	// (farmenv.Mix.Rests).
+	Rests bool
+
 	// Adjust changes settings of the learner: a pointer to its configuration.
 	Adjust func(settings any)
 	// Log is told how the learner does, with the names of Stable-Baselines3; may be nil.
@@ -205,6 +209,7 @@ func New(cfg Config) (*Trainer, error) {
 	}
 	t := &Trainer{cfg: cfg, teacher: teacher, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
 	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || len(cfg.Scenarios) > 1 || cfg.traces()
+	t.mix.Rests = cfg.Rests
 	t.trials = newTrials(&t.cfg, t.mix)
 	for range cfg.Scenarios {
 		t.late = append(t.late, cfg.Late)
@@ -350,15 +355,24 @@ func (t *Trainer) try(ctx context.Context, file []byte, seeds []uint64) (Point, 
 	if err != nil {
 		return Point{}, err
 	}
+	t.judge(&p)
+	return p, nil
+}
+
+// judge sums up what came of the scenarios.
+func (t *Trainer) judge(p *Point) {
+	p.Short, p.Missed, p.Cost = 0, 0, 0
 	for i, c := range p.Cases {
+		target, cost := t.cfg.Scenarios[i].Farm.Target, c.Cost
 		p.Short += max(0, t.aim(i)-c.OnTime) / (1 - t.aim(i))
-		cost := c.Cost
 		if t.peer != nil {
 			cost = c.Workers / t.peer.Cases[i].Workers
+			if t.peer.Cases[i].OnTime >= target {
+				p.Missed += max(0, target-c.OnTime) / (1 - target)
+			}
 		}
 		p.Cost += cost / float64(len(p.Cases))
 	}
-	return p, nil
 }
 
 // aim is the share on time that a policy should have on a scenario: a little more than

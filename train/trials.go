@@ -22,6 +22,9 @@ type Point struct {
 	// Short is how far the policy is from the aim: the lateness beyond what is allowed,
 	// in units of that, summed over the scenarios. 0: on target everywhere.
 	Short float64
+	// Missed is likewise how far it is from the targets that the peer reaches. 0 where there
+	// is no peer.
+	Missed float64
 	// Cost is the mean of workers per replica that the load keeps busy, or per worker of
 	// the peer where there is one, so that small and large farms count alike.
 	Cost  float64
@@ -62,7 +65,7 @@ func newTrials(cfg *Config, mix *farmenv.Mix) *trials {
 }
 
 // draw makes the work of a scenario and seed; where farms vary, every even seed is of
-// another farm.
+// another farm; where they rest, the work of every even seed comes after a rest.
 func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
 	s := t.cfg.Scenarios[scenario]
 	if t.cfg.Randomise && seed%2 == 0 {
@@ -94,6 +97,9 @@ func (t *trials) play(ctx context.Context, p policy.Policy, seeds []uint64) (Poi
 		g.Go(func() error {
 			seed := seeds[i/n]
 			s, tasks := t.draw(i%n, seed)
+			if t.cfg.Rests && seed%2 == 0 {
+				s, tasks = farmenv.Rested(s, tasks, seed)
+			}
 			r, err := sim.Run(ctx, sim.Config{Scenario: s, Tasks: tasks, Seed: seed}, sim.Driver{Policy: p, Guard: &guard.Settings{}})
 			runs[i] = caseOf(s, tasks, &r)
 			return err

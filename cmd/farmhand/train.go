@@ -51,9 +51,10 @@ result is the same, bit for bit.`,
 	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
 	flags.BoolVar(&o.general, "general", false, "one policy for farms of many kinds, learned on the training scenarios")
-	flags.StringVar(&o.from, "from", "", "policy file to begin with, whose rule and actions are taken over")
+	flags.StringVar(&o.from, "from", "", "policy file to begin with; with --async: general, the policy for any farm that is shipped")
 	flags.StringVar(&o.peer, "peer", "", "law that the policy must not be later than, and that is the unit of cost (default: only the target counts)")
 	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
+	flags.BoolVar(&o.rests, "rests", false, "some episodes begin with a silence, so that the first burst after a rest is learned too")
 	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
 	flags.StringVar(&o.fallback, "fallback", train.DefaultFallback, "law that takes the policy's place on a farm when it is handed back; best one calibrated for the scenario")
 	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
@@ -81,7 +82,7 @@ type trainOptions struct {
 	scenarios                           []string
 	learner, rule, fallback, out        string
 	peer, from                          string
-	general                             bool
+	general, rests                      bool
 	seeds                               string
 	seed                                uint64
 	hideAge                             bool
@@ -127,7 +128,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Jobs, c.Randomise, c.Patience = o.jobs, o.randomise, o.patience
+	c.Jobs, c.Randomise, c.Rests, c.Patience = o.jobs, o.randomise, o.rests, o.patience
 	if o.hideAge {
 		c.Hide = ages()
 	}
@@ -158,9 +159,6 @@ func (o *trainOptions) preset(cmd *cobra.Command, scenarios []*workload.Scenario
 	case o.general:
 		return train.General(scenarios...), nil
 	case o.from != "":
-		if cmd.Flags().Changed("rule") {
-			return train.Config{}, usage("--rule and --from: want one of them, as the rule is that of the policy")
-		}
 		file, err := os.ReadFile(o.from)
 		if err != nil {
 			return train.Config{}, usage("--from: %v", err)

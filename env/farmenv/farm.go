@@ -174,7 +174,8 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	}
 	s.Horizon += e.From
 	tasks := after(s.Draw(seed), e.From)
-	s.Horizon -= e.From
+	s.Horizon += e.Rest - e.From
+	tasks = delayed(tasks, e.Rest)
 	if err := f.sim.Reset(sim.Config{Scenario: &s, Tasks: tasks, Seed: seed}); err != nil {
 		panic(err)
 	}

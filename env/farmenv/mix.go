@@ -14,6 +14,7 @@ type Episode struct {
 	Scenario *workload.Scenario
 	Kind     int     // which weight on lateness counts (Farm.WeighLate)
 	From     float64 // s of the scenario's work that are left out
+	Rest     float64 // s in which nothing arrives, before it
 }
 
 // Mix chooses what episodes play: one of several scenarios, each as likely.
@@ -23,6 +24,9 @@ type Mix struct {
 	// Anywhere lets an episode begin at any instant of its scenario's work that leaves
 	// enough of it, so that all of a trace is learned.
 	Anywhere bool
+	// Rests lets every fourth episode begin with a silence of up to five minutes: what a
+	// farm does with the first burst after a rest is learned by nothing else.
+	Rests bool
 	// Vary makes a farm of its own for three of four episodes: see Varied.
 	Vary bool
 
@@ -44,8 +48,11 @@ func NewMix(length float64, scenarios ...*workload.Scenario) *Mix {
 }
 
 // streamMix is the stream of randomness of the choice, apart from those of package
-// workload.
-const streamMix = 101
+// workload; streamRest that of rests.
+const (
+	streamMix  = 101
+	streamRest = 102
+)
 
 // Episode of a seed.
 func (m *Mix) Episode(seed uint64) Episode {
@@ -58,7 +65,21 @@ func (m *Mix) Episode(seed uint64) Episode {
 	if m.Vary && r.IntN(4) > 0 {
 		e.Scenario = m.vary(r, e.Kind)
 	}
+	if m.Rests && r.IntN(4) == 0 {
+		e.Rest = longestRest * r.Float64()
+	}
 	return e
+}
+
+const longestRest = 300 // s
+
+// Rested returns the work of a scenario and a seed after a rest, and the scenario with
+// the horizon that it needs.
+func Rested(s *workload.Scenario, tasks *workload.Tasks, seed uint64) (*workload.Scenario, *workload.Tasks) {
+	rest := longestRest * workload.Stream(seed, streamRest).Float64()
+	later := *s
+	later.Horizon += rest
+	return &later, delayed(tasks, rest)
 }
 
 // Varied makes a farm with the rhythm of a scenario's arrivals, and all else drawn anew
@@ -152,4 +173,21 @@ func after(t *workload.Tasks, from float64) *workload.Tasks {
 		}
 	}
 	return cut
+}
+
+// delayed lets all arrive later.
+func delayed(t *workload.Tasks, by float64) *workload.Tasks {
+	if by <= 0 {
+		return t
+	}
+	late := *t
+	late.Horizon += by
+	late.At, late.Changes = make([]float64, len(t.At)), []workload.Change{{}}
+	for i, at := range t.At {
+		late.At[i] = at + by
+	}
+	for _, c := range t.Changes {
+		late.Changes = append(late.Changes, workload.Change{At: c.At + by, Rate: c.Rate})
+	}
+	return &late
 }

@@ -116,3 +116,60 @@ func TestVariedFarmsConform(t *testing.T) {
 		return f
 	})
 }
+
+// A rest delays all work by as much, and the work after it is the same.
+func TestRests(t *testing.T) {
+	s, err := workload.Find("burst-cron-150ms", workload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMix(600, s)
+	m.Rests = true
+	rested := 0
+	for seed := range uint64(400) {
+		if r := m.Episode(seed).Rest; r > 0 && r <= longestRest {
+			rested++
+		} else if r != 0 {
+			t.Fatalf("a rest of %g s", r)
+		}
+	}
+	if rested < 70 || rested > 130 {
+		t.Errorf("%d of 400 episodes begin with a rest: want a quarter", rested)
+	}
+	tasks := s.Draw(3)
+	later, after := Rested(s, tasks, 3)
+	rest := later.Horizon - s.Horizon
+	if rest <= 0 || rest > longestRest || after.Horizon != tasks.Horizon+rest || len(after.At) != len(tasks.At) {
+		t.Fatalf("%d tasks in %g s after a rest of %g s", len(after.At), after.Horizon, rest)
+	}
+	for i, at := range after.At {
+		if math.Abs(at-rest-tasks.At[i]) > 1e-9 {
+			t.Fatalf("task %d comes at %g s after a rest of %g s: want %g s", i, at, rest, tasks.At[i])
+		}
+	}
+	if c := after.Changes; c[0] != (workload.Change{}) || len(c) != len(tasks.Changes)+1 || math.Abs(c[1].At-rest-tasks.Changes[0].At) > 1e-9 {
+		t.Errorf("changes %v after those of %v", c[:2], tasks.Changes[:1])
+	}
+	f, err := NewFarm("Farm-v0", FarmConfig{Episode: func(seed uint64) Episode { return Episode{Scenario: s, Rest: 100} }, Rule: must(policy.New("staffing")), Horizon: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, info := f.Reset(1, nil)
+	decided, seconds := 0.0, 0.0
+	for over := false; !over; {
+		_, _, _, over, info = f.Step(slices.Index(info.Mask, true))
+		if seconds += info.Metrics[MetricSeconds]; seconds < 100 {
+			decided += info.Metrics[MetricDecided]
+		}
+	}
+	if decided > 0 || math.Abs(seconds-400) > 1e-6 {
+		t.Errorf("%g tasks in the rest, an episode of %g s: want none, and 400 s", decided, seconds)
+	}
+}
+
+func must[T interface{}](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
