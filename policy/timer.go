@@ -26,7 +26,8 @@ import "fmt"
 //
 // Defaults: half a minute of rest, then all that was needed before for two minutes, then
 // half of it. They fit no farm in particular. Calibration leaves begin, second and after
-// alone: in the two hundred trials that it has, four parameters come to more than seven.
+// alone: in the two hundred trials that it has, four parameters come to more than seven
+// where bursts come by a clock, and to less on loads that this law is not for.
 //
 // Memory: the past wishes that drain.
 var timer = Law{
