@@ -60,6 +60,11 @@ func Plan() (rows []Row) {
 		Row{Case: Case{Scenario: shuffled, MaskClock: true}, Learner: "ppo", Target: 0.99, Steps: 200_000})
 }
 
+// maskedGamma is the discount where the clock is masked. Without one, a state is worth
+// more the later it comes in an episode, as fewer costs follow; a farm that only grows
+// then learns that many workers are worth much.
+const maskedGamma = 0.9
+
 // Config of the training of a row with a seed.
 func (r Row) Config(seed uint64) (Config, error) {
 	s, err := Preset(r.Learner)
@@ -74,6 +79,9 @@ func (r Row) Config(seed uint64) (Config, error) {
 	}
 	if err == nil && r.Margin > 0 {
 		s.Margin = r.Margin
+	}
+	if r.Case.MaskClock && s.PG != nil {
+		s.PG.Gamma = maskedGamma
 	}
 	return Config{Case: r.Case, Learner: r.Learner, Settings: s, Seed: seed}, err
 }
