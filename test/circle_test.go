@@ -75,6 +75,9 @@ func TestCircle(t *testing.T) {
 	}
 	f.acts(r.Progress.Version)
 	for _, r := range f.receipts("worker", all) {
+		if r.Learned.Origin != "champion" { // before the first promotion
+			continue
+		}
 		if err := r.Replay(good, broken); err != nil {
 			t.Error(err)
 		}
