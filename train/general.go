@@ -18,7 +18,7 @@ func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions
 	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma = 600_000, 65_536, 20_000, 20_000, 0.995
-	c.Late, c.Dual, c.LateStep, c.Tolerance = 0.5, 0.4, 30, 0.003
+	c.Late, c.Dual, c.LateStep, c.Tolerance, c.Trust = 0.5, 0.4, 30, 0.003, 3
 	return c
 }
 

@@ -49,17 +49,13 @@ type bias struct {
 	by     float64
 }
 
-// calm and trust are the biases that are tried. A policy whose outputs are nearly equal
-// goes to and fro between them, which a bias towards holding mends. One for many farms
-// is surest where it does what its rule does: how far it leaves that is found out here.
-var (
-	calm  = []bias{{}, {learned.Hold, 0.25}, {learned.Hold, 0.5}, {learned.Hold, 1}, {learned.Hold, 1.5}, {learned.Hold, 2}, {learned.Hold, 3}, {learned.Hold, 4}}
-	trust = []bias{{}, {learned.Rule, 0.5}, {learned.Rule, 1}, {learned.Rule, 2}}
-)
+// calm are the biases that are tried: a policy whose outputs are nearly equal goes to and
+// fro between them, which a bias towards holding mends.
+var calm = []bias{{}, {learned.Hold, 0.25}, {learned.Hold, 0.5}, {learned.Hold, 1}, {learned.Hold, 1.5}, {learned.Hold, 2}, {learned.Hold, 3}, {learned.Hold, 4}}
 
 func (t *Trainer) biases() []bias {
-	if len(t.cfg.Scenarios) > 1 {
-		return trust
+	if len(t.cfg.Scenarios) > 1 { // what is calmer on one is late on another
+		return []bias{{learned.Rule, t.cfg.Trust}}
 	}
 	return calm
 }

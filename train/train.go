@@ -71,6 +71,11 @@ type Config struct {
 	Peer      string
 	Tolerance float64
 
+	// Trust is a bias of policies for several scenarios towards what the rule wishes: one
+	// for many farms is surest there, and how far it should leave it on a farm that it has
+	// never met cannot be found out on those that it has learned from.
+	Trust float64
+
 	// From is a policy file that is imitated first, for Clone steps, in place of the rule, as
 	// well as the actions allow: so a general policy is made one of a farm.
 	From []byte
@@ -153,7 +158,7 @@ func (c *Config) Validate() error {
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
 		{"LateStep", c.LateStep, 0, 1e9}, {"LateLeast", c.LateLeast, 1e-6, 1e6}, {"LateMost", c.LateMost, c.LateLeast, 1e6}, {"Late", c.Late, c.LateLeast, c.LateMost}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
-		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1},
+		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1}, {"Trust", c.Trust, 0, 100},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
