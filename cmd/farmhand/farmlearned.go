@@ -23,11 +23,20 @@ func choiceText(c *controller.Choice) string {
 	return oneLine(s)
 }
 
+// The setting without which learned policies do not know a farm, as the controller shows it.
+const (
+	settingDeadline = "deadline"
+	noDeadline      = "none"
+)
+
 // writeLearned tells of a farm's learned policy, of its shadow, and what rule and
 // shadow would have come to.
 func writeLearned(out io.Writer, v controller.FarmView) {
 	if c := v.Learned; c != nil {
 		fmt.Fprintf(out, "policy: %s\n", choiceText(c))
+		if v.Settings[settingDeadline].Value == noDeadline {
+			fmt.Fprintf(out, "no deadline: a learned policy knows only farms that have one, and is handed back (farmhand farm set %s deadline=2s)\n", oneLine(v.Name))
+		}
 	}
 	if h := v.Hand; h != nil && h.Back() {
 		fmt.Fprintf(out, "handed back: the rule decides for %s more: %s: %s\n", secondsText(h.Left), h.Cause, oneLine(h.Reason))

@@ -89,3 +89,16 @@ func TestReviewText(t *testing.T) {
 		t.Errorf("%q of nothing", got)
 	}
 }
+
+// Who lets a learned policy scale a farm without a deadline is told why that does not work.
+func TestLearnedWithoutDeadline(t *testing.T) {
+	v := taughtFarm()
+	for value, want := range map[string]bool{"none": true, "150ms": false} {
+		v.Settings = map[string]controller.Setting{"deadline": {Value: value}}
+		var b strings.Builder
+		writeLearned(&b, v)
+		if got := strings.Contains(b.String(), "farmhand farm set taught deadline="); got != want {
+			t.Errorf("deadline %s:\n%s", value, b.String())
+		}
+	}
+}
