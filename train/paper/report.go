@@ -60,26 +60,26 @@ const publishedTable = `| policy | on time % | workers | actions |
 // Table of the learners in the scenarios with a prefix.
 func (r *Report) Table(scenario string) string {
 	var b strings.Builder
-	b.WriteString("| case | learner | seeds | median: on time % | workers | actions | worst | wanted | reached |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	b.WriteString("| case | learner | seeds | median: on time % | workers | actions | best | worst | wanted | reached by |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	for i := range r.Rows {
 		m := &r.Rows[i]
 		if !strings.HasPrefix(m.Case.Scenario, scenario) || len(m.Results) == 0 {
 			continue
 		}
 		order := m.Order()
-		median, worst := m.Results[order[(len(order)-1)/2]], m.Results[order[len(order)-1]]
+		best, median, worst := m.Results[order[0]], m.Results[order[(len(order)-1)/2]], m.Results[order[len(order)-1]]
 		var wanted, reached []string
 		for _, g := range m.Goals {
 			wanted, reached = append(wanted, g.String()), append(reached, met(m.Met(g)))
 		}
 		onTime, workers, actions := median.Intervals()
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", m.Case.name(scenario), m.Learner, len(m.Results),
-			interval(onTime.Mean, onTime.Hi, 100), interval(workers.Mean, workers.Hi, 1), interval(actions.Mean, actions.Hi, 1), short(worst.Score()), strings.Join(wanted, "; "), strings.Join(reached, "; "))
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", m.Case.name(scenario), m.Learner, len(m.Results),
+			interval(onTime.Mean, onTime.Hi, 100), interval(workers.Mean, workers.Hi, 1), interval(actions.Mean, actions.Hi, 1), short(best.Score()), short(worst.Score()), strings.Join(wanted, "; "), strings.Join(reached, "; "))
 	}
 	for _, c := range r.Statics {
 		if c.Scenario == scenario {
 			onTime, workers, _ := c.Result.Intervals()
-			fmt.Fprintf(&b, "| | %d workers | | %s | %.2f | 0 | | | |\n", c.Workers, interval(onTime.Mean, onTime.Hi, 100), float64(workers.Mean))
+			fmt.Fprintf(&b, "| | %d workers | | %s | %.2f | 0 | | | | |\n", c.Workers, interval(onTime.Mean, onTime.Hi, 100), float64(workers.Mean))
 		}
 	}
 	return b.String()
@@ -117,11 +117,11 @@ func (g Goal) String() string {
 }
 
 func met(seeds, all int) string {
-	switch {
-	case seeds == all:
+	switch seeds {
+	case all:
 		return "all seeds"
-	case 2*seeds > all:
-		return "median"
+	case 0:
+		return "none"
 	}
-	return "no"
+	return fmt.Sprintf("%d of %d", seeds, all)
 }
