@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"farmhand/controller"
+	"farmhand/policies"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/policy/learned"
@@ -50,16 +51,16 @@ func blind(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// A farm is scaled by its rule until it has a champion, then by that; a broken one is
-// handed back to its rule, and rolled back. Each decision can be made again.
+// A farm is scaled by the policy for any farm until it has a champion, then by that; a
+// broken one is handed back to its rule, and rolled back. Each decision can be made again.
 func TestChampion(t *testing.T) {
 	t.Parallel()
 	f, _ := steer(t, config{farm: map[string]string{"farmhand.policy": "learned"}})
 	defer f.explained("worker")
 	f.begun()
 	// Whether there is a champion is looked up beside the loop: the first decision may hold.
-	f.more(1, "its rule decides", func(r *controller.Receipt) bool {
-		return r.By == controller.DefaultPolicy && r.Learned.Note == "the farm has no champion yet"
+	f.more(1, "the policy for any farm decides", func(r *controller.Receipt) bool {
+		return r.By == learned.NameOf(policies.General) && r.Learned.Origin == "default" && r.Learned.Note == "the farm has no champion yet"
 	})
 	end := f.stream("worker", 100*time.Millisecond, "400ms")
 	by := func(p policy.Learned) func(*controller.Receipt) bool {

@@ -27,9 +27,13 @@ type Request struct {
 	Budget   int    `json:"budget"`             // steps; a step is an interval of a simulated farm
 	Seed     uint64 `json:"seed"`               // of the learner
 	Rule     string `json:"rule,omitempty"`     // that advises while learning; empty: train.DefaultRule
+	From     string `json:"from,omitempty"`     // General: begin with the shipped policy for any farm; empty: with nothing
 	Round    int    `json:"round,omitempty"`    // steps between two looks at the policy; 0: as train.Default
 	Schedule bool   `json:"schedule,omitempty"` // it was begun by a schedule
 }
+
+// General is what a training may begin from: then a quarter of the budget will do.
+const General = "general"
 
 // Defaults of a Request.
 const (
@@ -78,6 +82,8 @@ func (r *Request) check(learners, scenarios []string) error {
 		return bad("scenario", fmt.Sprintf("%.80q is no scenario", r.Scenario), "use one of "+strings.Join(scenarios, ", "))
 	case !slices.Contains(learners, r.Learner):
 		return bad("learner", fmt.Sprintf("%.80q is no learner", r.Learner), "use one of "+strings.Join(learners, ", "))
+	case r.From != "" && r.From != General:
+		return bad("from", fmt.Sprintf("%.80q is no policy to begin with", r.From), "use "+General+", or leave it out")
 	case r.Budget < 1 || r.Budget > maxBudget:
 		return bad("budget", fmt.Sprintf("%d steps cannot be", r.Budget), fmt.Sprintf("send 1 to %d steps, or leave it out for %d", maxBudget, DefaultBudget))
 	case r.Round < 0 || r.Round > maxBudget:
@@ -104,7 +110,7 @@ func unreadable(err error) error {
 		return bad(kind.Field, "the value is "+kind.Value, "send "+map[bool]string{true: "text", false: "a whole number that is not negative"}[kind.Type.Kind().String() == "string"])
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return bad(name, "there is no such field", "use run, farm, scenario, learner, budget, seed, rule, round")
+		return bad(name, "there is no such field", "use run, farm, scenario, learner, budget, seed, rule, from, round")
 	}
 	return bad("body", "it is no JSON object", `send one such as {"farm": "thumbnail"}`)
 }

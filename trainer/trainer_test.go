@@ -46,6 +46,7 @@ func TestBadRequests(t *testing.T) {
 		{`{"farm": "web", "seed": -1}`, "seed", "not negative"},
 		{`{"farm": "web", "round": -1}`, "round", "leave it out"},
 		{`{"farm": "web", "rule": "magic"}`, "rule", "staffing"},
+		{`{"farm": "web", "from": "champion"}`, "from", "use general"},
 		{`{"farm": "web", "run": "../x"}`, "run", "letters, digits and hyphens"},
 		{`{"farm": "web", "schedule": true}`, "schedule", "leave it out"},
 		{`{"farm": "web", "bugdet": 5}`, "bugdet", "budget"},

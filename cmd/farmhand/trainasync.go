@@ -101,7 +101,7 @@ func (t *asyncTraining) do(cmd *cobra.Command) error {
 // request is what the flags ask for; what they do not say is the trainer's own default.
 func (t *asyncTraining) request(cmd *cobra.Command) (map[string]any, error) {
 	// How each flag of a training here is called there.
-	names := map[string]string{"learner": "learner", "steps": "budget", "seed": "seed", "rule": "rule", "round": "round"}
+	names := map[string]string{"learner": "learner", "steps": "budget", "seed": "seed", "rule": "rule", "from": "from", "round": "round"}
 	others := []string{"async", "farm", "run", "cancel", "follow", "scenario", "gateway", "token-file", "state", "json", "help"}
 	r := map[string]any{}
 	var err error

@@ -28,6 +28,7 @@ import (
 	"farmhand/internal/fn"
 	"farmhand/internal/promserve"
 	"farmhand/internal/redisurl"
+	shipped "farmhand/policies"
 	"farmhand/registry/policyapi"
 	"farmhand/registry/redisregistry"
 	"farmhand/skeleton/ledger"
@@ -79,6 +80,7 @@ func build(_ context.Context, log *slog.Logger) (*fn.Service, error) {
 		Receipts:  past,
 		Allocator: controller.Capacity(capacity),
 		Registry:  policies,
+		Default:   shipped.General,
 		Referee:   referee{},
 		Looked:    told.Looked,
 		Log:       log,

@@ -9,6 +9,7 @@ import (
 
 	"farmhand/evaluate"
 	"farmhand/gate"
+	"farmhand/policies"
 	"farmhand/policy"
 	"farmhand/policy/guard"
 	"farmhand/registry"
@@ -205,6 +206,11 @@ func (s *session) learn(ctx context.Context) error {
 func (s *session) training(scenario *workload.Scenario) train.Config {
 	r := &s.run.Request
 	c := train.Default(scenario)
+	if r.From == trainer.General {
+		c = train.Tuned(policies.General, scenario)
+	}
+	c.Rests = true // a farm has them, whether its telemetry of a day shows one or not
+	c.Warmup = int(float64(c.Warmup) * float64(r.Budget) / float64(c.Steps))
 	c.Learner, c.Steps, c.Seed, c.Jobs = r.Learner, r.Budget, r.Seed, s.cfg.Jobs
 	c.Fallback = s.state.rule // which the gate compares with
 	if r.Rule != "" {
