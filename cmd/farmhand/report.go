@@ -40,9 +40,9 @@ func reportPeersCmd() *cobra.Command {
 		Use: "peers", Short: "Calibrate all laws on all scenarios, judge and bound them, and write docs/RESULTS.md", Args: exactly(),
 		Long: `Calibrate all laws on all built-in scenarios, and on the eight traces where their folder
 is known, judge them beside their defaults and the oracles, and write a document with
-drawings. It takes an hour or more on two cores; --quick takes minutes. What was
-computed is kept: begun again, it goes on where it ended, and only what has changed is
-computed anew.`,
+drawings. It takes about an hour on two cores; --quick, which leaves the traces out,
+about five minutes. What was computed is kept: begun again, it goes on where it ended,
+and only what has changed is computed anew; the law under way begins anew.`,
 		Example: "  farmhand report peers --traces traces",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runReportPeers(cmd, &f, &o) },
 	}
