@@ -85,8 +85,12 @@ func TestChampion(t *testing.T) {
 	}
 	f.more(2, "the one before decides again", by(good))
 	end()
+	general, err := learned.Load(policies.General)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range f.receipts("worker", all) {
-		if err := r.Replay(good, broken); err != nil {
+		if err := r.Replay(general, good, broken); err != nil {
 			t.Error(err)
 		}
 	}
