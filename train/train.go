@@ -306,19 +306,6 @@ func (t *Trainer) imitate(ctx context.Context) error {
 	return t.learner.Clone(ctx, envs, teach, c)
 }
 
-// measure finds out what the peer comes to on the work that decides in the end.
-func (t *Trainer) measure(ctx context.Context) error {
-	p, err := policy.New(t.cfg.Peer)
-	if err != nil {
-		return err
-	}
-	peer, err := t.trials.play(ctx, p, t.cfg.Final)
-	if err == nil {
-		t.peer = &peer
-	}
-	return err
-}
-
 // look lets the policy scale farms, weighs lateness by what came of it, and begins the
 // next round.
 func (t *Trainer) look(ctx context.Context) error {
@@ -349,52 +336,6 @@ func (t *Trainer) look(ctx context.Context) error {
 	}
 	return nil
 }
-
-// try lets a policy file scale farms, and tells what came of it.
-func (t *Trainer) try(ctx context.Context, file []byte, seeds []uint64) (Point, error) {
-	policy, err := learned.Load(file)
-	if err != nil {
-		return Point{}, err
-	}
-	p, err := t.trials.play(ctx, policy, seeds)
-	if err != nil {
-		return Point{}, err
-	}
-	t.judge(&p)
-	return p, nil
-}
-
-// judge sums up what came of the scenarios.
-func (t *Trainer) judge(p *Point) {
-	p.Short, p.Missed, p.Cost = 0, 0, 0
-	for i, c := range p.Cases {
-		target, cost := t.cfg.Scenarios[i].Farm.Target, c.Cost
-		p.Short += max(0, t.aim(i)-c.OnTime) / (1 - t.aim(i))
-		if t.peer != nil {
-			cost = c.Workers / t.peer.Cases[i].Workers
-			if t.peer.Cases[i].OnTime >= target {
-				p.Missed += max(0, target-c.OnTime) / (1 - target)
-			}
-		}
-		p.Cost += cost / float64(len(p.Cases))
-	}
-}
-
-// aim is the share on time that a policy should have on a scenario: a little more than
-// the target, as it will serve other work than it was chosen with, and hardly less than
-// the peer has.
-func (t *Trainer) aim(scenario int) float64 {
-	target := t.cfg.Scenarios[scenario].Farm.Target
-	aim := target + t.cfg.Margin*(1-target)
-	if t.peer != nil {
-		aim = max(aim, t.peer.Cases[scenario].OnTime-t.cfg.Tolerance)
-	}
-	return min(aim, mostOnTime)
-}
-
-// mostOnTime is the share on time that is aimed at at most: a peer that is never late is
-// none to divide by.
-const mostOnTime = 0.9999
 
 // Curve is what the policy was after each round.
 func (t *Trainer) Curve() []Point { return t.curve }
