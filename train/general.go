@@ -23,7 +23,7 @@ func General(scenarios ...*workload.Scenario) Config {
 }
 
 // Tuned is the configuration for a policy of one farm that begins as another policy does,
-// such as a general one, and so needs a quarter of the steps.
+// such as a general one, and learns for a quarter of the steps.
 func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.From, c.Clone = from, 10_000

@@ -32,7 +32,7 @@ type Request struct {
 	Schedule bool   `json:"schedule,omitempty"` // it was begun by a schedule
 }
 
-// General is what a training may begin from: then a quarter of the budget will do.
+// General is what a training may begin from.
 const General = "general"
 
 // Defaults of a Request.
