@@ -32,7 +32,7 @@ beside it a drawing of how it was learned.
 
 With --general one policy is learned for farms of many kinds: it begins with what a rule
 does that was calibrated on all of them, and may not be later than that. With --from a
-policy of one farm begins as another does, and needs a quarter of the steps.
+policy of one farm begins as another does, and learns for a quarter of the steps.
 
 With --seeds several learners learn, a core each, and a row tells what each came to.
 With --checkpoint a training that was stopped, or killed, goes on where it was; its
