@@ -82,6 +82,9 @@ family, or a fixed count, a policy needs at its own lateness: the family's membe
 the best plan that a local search found, executed (%d seeds). It is reached, by a policy that nobody can have; a better plan may exist,
 so what is left to win may be a little more than it says. Where the peer is within %.0f %% of it, no learner can win what is worth it.
 
+What learners make of that room: [policies of one load](RESULTS-learned.md), [a policy for any](RESULTS-general.md), [the published
+benchmark](paper.md); the same on real processes: [simulated and live](live.md).
+
 %s
 `, span(d.Training), span(d.Judging), d.Oracle, 100*near, legend)
 }
