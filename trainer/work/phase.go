@@ -312,6 +312,9 @@ func (s *session) challenge(ctx context.Context) error {
 		}
 	}
 	s.tell(func(p *trainer.Progress) { p.Version = version })
+	// The slice is over, so that it is kept whom the gate compares with: whoever is killed
+	// while he promotes would find his own policy to be the champion.
+	s.until = s.cfg.Now()
 	return nil
 }
 

@@ -54,6 +54,12 @@ func (d *deadly) Promote(ctx context.Context, farm, version string, r registry.R
 // that, changes nothing twice: one challenger, one verdict, one promotion. What is
 // between the changes, TestKilledAnywhere kills.
 func TestKilledAroundTheVerdict(t *testing.T) {
+	for name, tick := range map[string]time.Duration{"many slices": 100 * time.Millisecond, "as few as can be": 0} {
+		t.Run(name, func(t *testing.T) { killedAroundTheVerdict(t, tick) })
+	}
+}
+
+func killedAroundTheVerdict(t *testing.T, tick time.Duration) {
 	s := setup(t)
 	w := s.worker()
 	d := &deadly{Registry: s.policies}
@@ -61,7 +67,7 @@ func TestKilledAroundTheVerdict(t *testing.T) {
 	w.knobs.gate = func(c *gate.Config) {
 		c.Seeds, c.Limits = gate.Seeds()[:4], gate.Limits{Late: 1, Cost: 100, Mend: 100} // whatever was learned in a second
 	}
-	s.tick.Store(int64(100 * time.Millisecond))
+	s.tick.Store(int64(tick))
 	s.start(w, "a", small())
 	for ticket, ok := s.take(); ok; ticket, ok = s.take() {
 		err := w.Slice(ctx, ticket)
