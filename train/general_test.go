@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"farmhand/policy/learned"
+	"farmhand/sim/workload"
 )
 
 // A policy that may only take some actions takes no others, in training and as a file.
@@ -65,9 +66,28 @@ func TestPeerIsMeasured(t *testing.T) {
 	if a := tr.aim(0); a >= 1 {
 		t.Errorf("the aim is %g: want less than all", a)
 	}
+	tr.cfg.Scenarios[0].Farm.Target = 0.99995
+	if a := tr.aim(0); a < 0.99995 || a >= 1 {
+		t.Errorf("the aim is %g: want one between the target and all", a)
+	}
 	c.Peer = "magic"
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Peer") {
 		t.Errorf("the error is %v: want one that names Peer", err)
+	}
+}
+
+// A peer without workers is no unit of cost: that is said before anything is learned.
+func TestPeerNeedsWorkers(t *testing.T) {
+	c := small(t, "dqn")
+	s := *c.Scenarios[0]
+	s.Farm.Min, s.Farm.Start = 0, 0
+	c.Scenarios, c.Peer = []*workload.Scenario{&s}, "static:n=0"
+	tr, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Peer static:n=0 has no workers on "+s.Name) || tr.Steps() != 0 {
+		t.Errorf("%d steps, error %v: want one that names the peer, before all steps", tr.Steps(), err)
 	}
 }
 

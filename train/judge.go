@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"fmt"
 
 	"farmhand/policy"
 	"farmhand/policy/learned"
@@ -14,10 +15,16 @@ func (t *Trainer) measure(ctx context.Context) error {
 		return err
 	}
 	peer, err := t.trials.play(ctx, p, t.cfg.Final)
-	if err == nil {
-		t.peer = &peer
+	if err != nil {
+		return err
 	}
-	return err
+	for _, c := range peer.Cases {
+		if !(c.Workers > 0) { // its workers are the unit of cost
+			return fmt.Errorf("train: Peer %s has no workers on %s: want a law that serves it", t.cfg.Peer, c.Scenario)
+		}
+	}
+	t.peer = &peer
+	return nil
 }
 
 // try lets a policy file scale farms, and tells what came of it.
@@ -57,11 +64,11 @@ func (t *Trainer) aim(scenario int) float64 {
 	target := t.cfg.Scenarios[scenario].Farm.Target
 	aim := target + t.cfg.Margin*(1-target)
 	if t.peer != nil {
-		aim = max(aim, t.peer.Cases[scenario].OnTime-t.cfg.Tolerance)
+		aim = max(aim, min(t.peer.Cases[scenario].OnTime-t.cfg.Tolerance, mostOnTime))
 	}
-	return min(aim, mostOnTime)
+	return aim
 }
 
-// mostOnTime is the share on time that is aimed at at most: a peer that is never late is
-// none to divide by.
+// mostOnTime is the share on time that is aimed at at most because of a peer: one that is
+// never late is none to divide by.
 const mostOnTime = 0.9999
