@@ -190,6 +190,24 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// A policy that may only take some actions takes no other, even where a mask allows all.
+func TestActTakesOnlySome(t *testing.T) {
+	f := random(3)
+	f.Only = []string{"hold", "+1", "+1"} // twice is once
+	f.Net.Layers[2].Bias[toRule] = 1e6
+	p, err := Load(written(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [actions]bool
+	for i := range all {
+		all[i] = true
+	}
+	if a := Actions()[p.Act(f.Low, all[:])]; a != "hold" && a != "+1" {
+		t.Errorf("it takes %s: want hold or +1", a)
+	}
+}
+
 // What is not a number is wished as a count that nobody has.
 func TestNaNIsInvalid(t *testing.T) {
 	p, err := Load(written(t, random(1)))

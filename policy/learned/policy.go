@@ -96,9 +96,15 @@ func (p *Policy) Outputs(features []float64) []float64 {
 	return slices.Clone(p.Net.forward(&x, &spare))
 }
 
-// Act is the action for given features: those of Features, not normalised yet.
+// Act is the action for given features: those of Features, not normalised yet. It is one
+// of Only, whatever else the mask allows.
 func (p *Policy) Act(features []float64, mask []bool) int {
 	var x, spare buffer
+	var may [actions]bool
 	copy(x[:], features)
-	return best(p.Net.forward(&x, &spare), mask)
+	copy(may[:], mask)
+	for _, i := range p.denied {
+		may[i] = false
+	}
+	return best(p.Net.forward(&x, &spare), may[:])
 }
