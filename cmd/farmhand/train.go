@@ -13,9 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farmhand/policies"
 	"farmhand/policy/learned"
 	"farmhand/sim/workload"
 	"farmhand/train"
+	"farmhand/trainer"
 )
 
 func trainCmd() *cobra.Command {
@@ -40,7 +42,7 @@ result is the same, bit for bit.`,
 		Example: `  farmhand train --learner dqn --scenario burst-cron-150ms --seed 1 -o p.safetensors
   farmhand train --scenario burst-cron-150ms --seeds 1-5 --checkpoint c.ckpt -o p.safetensors
   farmhand train --general --traces traces -o general.safetensors
-  farmhand train --from policies/general.safetensors --scenario bursty -o bursty.safetensors
+  farmhand train --from general --scenario bursty -o bursty.safetensors
   farmhand train --scenario mine.csv --deadline 2s --service 400ms -o p.safetensors
   farmhand eval --scenario burst-cron-150ms --policies p.safetensors,static,staffing`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
@@ -51,7 +53,7 @@ result is the same, bit for bit.`,
 	flags.StringVar(&o.learner, "learner", "dqn", strings.Join(train.Learners(), ", "))
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "scenarios, by comma: built-in names, trace:NAME, .yaml or .csv files; training: those that general policies learn on")
 	flags.BoolVar(&o.general, "general", false, "one policy for farms of many kinds, learned on the training scenarios")
-	flags.StringVar(&o.from, "from", "", "policy file to begin with; with --async: general, the policy for any farm that is shipped")
+	flags.StringVar(&o.from, "from", "", "policy file to begin with, or general: the policy for any farm that is shipped (with --async, only that)")
 	flags.StringVar(&o.peer, "peer", "", "law that the policy must not be later than, and that is the unit of cost (default: only the target counts)")
 	flags.BoolVar(&o.randomise, "randomise", false, "most episodes play a farm with other service times, load, deadline, start-ups and interval: one policy for farms of any speed and size")
 	flags.BoolVar(&o.rests, "rests", false, "some episodes begin with a silence, so that the first burst after a rest is learned too")
@@ -158,6 +160,8 @@ func (o *trainOptions) preset(cmd *cobra.Command, scenarios []*workload.Scenario
 	switch {
 	case o.general:
 		return train.General(scenarios...), nil
+	case o.from == trainer.General:
+		return train.Tuned(policies.General, scenarios...), nil
 	case o.from != "":
 		file, err := os.ReadFile(o.from)
 		if err != nil {

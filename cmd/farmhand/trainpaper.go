@@ -32,7 +32,7 @@ const farmEnv = "Farm-v0"
 
 // Flags of one environment alone.
 var (
-	farmFlags = []string{"rule", "randomise", "round", "churn", "hide-age", "patience", "margin", "clone", "checkpoint", "resume", "checkpoint-every",
+	farmFlags = []string{"general", "from", "peer", "rests", "rule", "fallback", "randomise", "round", "churn", "hide-age", "patience", "margin", "clone", "checkpoint", "resume", "checkpoint-every",
 		"curve", "cache", "traces", "deadline", "service"}
 	paperFlags = []string{"jumps", "mask-clock", "target"}
 )
