@@ -13,9 +13,10 @@ func (t *Trainer) Run(ctx context.Context) error {
 
 // Slice goes on with the work until enough says so, ctx is done, or nothing is left. It
 // reports whether nothing is left. enough is asked after each piece of work: an update
-// of the learner, a look at the policy, a try of the final selection; only measuring the
-// peer and imitating the rule are one piece each. One is always done, so that slices get on however short they are.
-// After it, and after an error of ctx, the Trainer can be saved.
+// of the learner, a look at the policy, a try of the final selection; measuring the peer
+// is one piece, and so is imitating the rule, or From. One is always done, so that slices
+// get on however short they are. After it, and after an error of ctx, the Trainer can be
+// saved.
 func (t *Trainer) Slice(ctx context.Context, enough func() bool) (done bool, err error) {
 	for !t.Done() {
 		if err := ctx.Err(); err != nil {

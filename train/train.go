@@ -53,7 +53,7 @@ type Config struct {
 	Late      float64  // weight on lateness to begin with
 	LateLeast float64  // and the least and the most that it becomes
 	LateMost  float64
-	LateStep  float64  // how much lateness counts in a step at most (farmenv.FarmConfig.LateMost); 0: all
+	LateStep  float64  // how much lateness counts in a step at most (farmenv.FarmConfig.LateStep); 0: all
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
@@ -224,7 +224,7 @@ func New(cfg Config) (*Trainer, error) {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
 		f, err := farmenv.NewFarm(cfg.environment(), farmenv.FarmConfig{Episode: t.mix.Episode, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, LateMost: cfg.LateStep})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, LateStep: cfg.LateStep})
 		if err != nil {
 			return nil, err
 		}

@@ -31,10 +31,10 @@ type FarmConfig struct {
 	Hide []string
 	// Only are the actions that may be taken (learned.Actions); none: all.
 	Only []string
-	// LateMost is how many tasks count as late in a step at most, in units of what the
+	// LateStep is how many tasks count as late in a step at most, in units of what the
 	// target allows of a mean step's: a peak that nobody could foresee drowns all else.
 	// 0: all count.
-	LateMost float64
+	LateStep float64
 }
 
 // Options of a Farm.
@@ -69,7 +69,7 @@ const (
 //	workers  −worker-seconds/(I·w)
 //	churn    −action_cost · actions
 //
-// where late/(n·(1 − target)) is FarmConfig.LateMost at most.
+// where late/(n·(1 − target)) is FarmConfig.LateStep at most.
 //
 // late counts a task once, in the step in which its due passes, be it waiting,
 // running or done: work that nobody starts is not free. I is the interval; n are the
@@ -236,7 +236,7 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
 		float64(now.Actions - was.Actions), now.At - was.At}
 	late := f.perLate * f.metrics[MetricLate]
-	if most := f.cfg.LateMost; most > 0 {
+	if most := f.cfg.LateStep; most > 0 {
 		late = min(late, most)
 	}
 	f.parts = [...]float64{-f.lateWeight() * late, -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}

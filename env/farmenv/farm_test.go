@@ -90,7 +90,7 @@ func TestFarmConforms(t *testing.T) {
 func TestLatenessIsBounded(t *testing.T) {
 	const weight, most = 3, 2
 	plain, other := burst(t, 240), burst(t, 240)
-	other.cfg.LateMost = most
+	other.cfg.LateStep = most
 	for _, f := range []*Farm{plain, other} {
 		f.WeighLate([]float64{weight})
 	}
