@@ -124,9 +124,6 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 		}}
 	f.mask = make([]bool, f.spec.Action.N())
 	denied, err := learned.Denied(cfg.Only)
-	if err == nil && slices.Contains(denied, learned.Hold) {
-		err = fmt.Errorf("%v: want \"hold\" among them", cfg.Only)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("farmenv: Only of %s: %w", id, err)
 	}

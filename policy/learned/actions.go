@@ -45,8 +45,11 @@ const Hold = hold
 const Rule = toRule
 
 // Denied are the actions that a policy may not take which may only take some; the
-// error says which of them is no action. None: it may take all.
+// error says which of them is no action, or that it could not hold. None: it may take all.
 func Denied(only []string) (denied []int, err error) {
+	if len(only) > 0 && !slices.Contains(only, actionNames[hold]) {
+		return nil, fmt.Errorf("learned: the policy may only take %v: want %q among them", only, actionNames[hold])
+	}
 	for _, name := range only {
 		if !slices.Contains(actionNames[:], name) {
 			return nil, fmt.Errorf("learned: %q is no action: want some of %v", name, Actions())

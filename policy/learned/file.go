@@ -123,8 +123,6 @@ func (f *File) check() error {
 		return fmt.Errorf("learned: the policy looks at %d features that are not those of this program: train it again", len(f.Features))
 	case !slices.Equal(f.Meta.Actions, Actions()):
 		return fmt.Errorf("learned: the policy has the actions %v: want %v", f.Meta.Actions, Actions())
-	case len(f.Only) > 0 && !slices.Contains(f.Only, actionNames[hold]):
-		return fmt.Errorf("learned: the policy may only take %v: want %q among them", f.Only, actionNames[hold])
 	case len(f.Low) != len(features) || len(f.High) != len(features):
 		return fmt.Errorf("learned: the policy says the range of %d features: want %d", len(f.Low), len(features))
 	}
@@ -170,7 +168,7 @@ func Load(b []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(f, rule, fallback, NameOf(b))
+	return newPolicy(f, rule, fallback, NameOf(b)), nil
 }
 
 // NameOf is the name of the policy in a policy file, whether it can run or not.

@@ -24,17 +24,14 @@ var _ policy.Learned = (*Policy)(nil)
 const leastWidth = 0.06
 
 // newPolicy makes a policy of a file that has been checked.
-func newPolicy(f *File, rule, fallback policy.Policy, name string) (*Policy, error) {
-	denied, err := Denied(f.Only)
-	if err != nil {
-		return nil, err
-	}
+func newPolicy(f *File, rule, fallback policy.Policy, name string) *Policy {
+	denied, _ := Denied(f.Only) // no error: it has been checked
 	p := &Policy{File: f, rule: rule, fallback: fallback, name: name, denied: denied, widths: make([]float64, len(f.Low))}
 	_, lo, hi := FeatureNames()
 	for i := range p.widths {
 		p.widths[i] = max(f.High[i]-f.Low[i], leastWidth*(hi[i]-lo[i]))
 	}
-	return p, nil
+	return p
 }
 
 // Name is "learned:" and the first digits of the file's SHA-256.
