@@ -27,6 +27,6 @@ func General(scenarios ...*workload.Scenario) Config {
 func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.From, c.Clone = from, 10_000
-	c.Steps, c.Warmup = c.Steps/4, c.Warmup/4
+	c.SetSteps(c.Steps / 4)
 	return c
 }

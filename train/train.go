@@ -51,8 +51,6 @@ type Config struct {
 	Margin    float64  // by how much of the allowed lateness a policy stays below it
 	Dual      float64  // η
 	Late      float64  // weight on lateness to begin with
-	LateLeast float64  // and the least and the most that it becomes
-	LateMost  float64
 	LateStep  float64  // how much lateness counts in a step at most (farmenv.FarmConfig.LateStep); 0: all
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
@@ -111,7 +109,7 @@ func Default(scenarios ...*workload.Scenario) Config {
 		episode = min(episode, s.Horizon)
 	}
 	c := Config{Scenarios: scenarios, Gamma: 0.98, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, LateLeast: 1e-3, LateMost: 1e3, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}
@@ -157,7 +155,7 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"LateStep", c.LateStep, 0, 1e9}, {"LateLeast", c.LateLeast, 1e-6, 1e6}, {"LateMost", c.LateMost, c.LateLeast, 1e6}, {"Late", c.Late, c.LateLeast, c.LateMost}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"LateStep", c.LateStep, 0, 1e9}, {"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
 		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1}, {"Trust", c.Trust, 0, 100},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
@@ -165,6 +163,18 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Bounds of the weight on lateness.
+const (
+	minLate = 1e-3
+	maxLate = 1e3
+)
+
+// SetSteps changes the number of steps, and with it after how many the weight on
+// lateness moves.
+func (c *Config) SetSteps(n int) {
+	c.Steps, c.Warmup = n, int(float64(c.Warmup)*float64(n)/float64(c.Steps))
 }
 
 // Trainer learns a policy. It belongs to one goroutine.
@@ -200,19 +210,16 @@ func New(cfg Config) (*Trainer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	var teacher *learned.Policy
-	if len(cfg.From) > 0 {
-		p, err := learned.Load(cfg.From)
-		if err != nil {
-			return nil, fmt.Errorf("train: From: %w", err)
-		}
-		teacher = p
-	}
 	rule, err := policy.New(cfg.Rule)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{cfg: cfg, teacher: teacher, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
+	t := &Trainer{cfg: cfg, mix: farmenv.NewMix(cfg.Episode, cfg.Scenarios...), until: min(cfg.Steps, cfg.Round)}
+	if len(cfg.From) > 0 {
+		if t.teacher, err = learned.Load(cfg.From); err != nil {
+			return nil, fmt.Errorf("train: From: %w", err)
+		}
+	}
 	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || len(cfg.Scenarios) > 1 || cfg.traces()
 	t.mix.Rests = cfg.Rests
 	t.trials = newTrials(&t.cfg, t.mix)
@@ -325,7 +332,7 @@ func (t *Trainer) look(ctx context.Context) error {
 			continue
 		}
 		step := min(max((1-c.OnTime)/(1-t.aim(i))-1, -1), 1)
-		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), t.cfg.LateLeast), t.cfg.LateMost)
+		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
 	}
 	t.curve = append(t.curve, p)
 	t.keep(candidate{p, file})

@@ -71,19 +71,28 @@ func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.
 	if t.cfg.Randomise && seed%2 == 0 {
 		s = t.mix.Varied(scenario, seed)
 	}
+	w := t.work(s, drawing{scenario, seed})
+	if t.cfg.Rests && seed%2 == 0 {
+		return farmenv.Rested(s, w, seed)
+	}
+	return s, w
+}
+
+// work of a drawing, kept if there is room.
+func (t *trials) work(s *workload.Scenario, d drawing) *workload.Tasks {
 	t.mu.Lock()
-	w := t.kept[drawing{scenario, seed}]
+	w := t.kept[d]
 	t.mu.Unlock()
 	if w != nil {
-		return s, w
+		return w
 	}
-	w = s.Draw(seed)
+	w = s.Draw(d.seed)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tasks += len(w.At); t.tasks <= mostKept {
-		t.kept[drawing{scenario, seed}] = w
+		t.kept[d] = w
 	}
-	return s, w
+	return w
 }
 
 // play returns what a policy comes to over all scenarios and seeds, but for what is made
@@ -97,9 +106,6 @@ func (t *trials) play(ctx context.Context, p policy.Policy, seeds []uint64) (Poi
 		g.Go(func() error {
 			seed := seeds[i/n]
 			s, tasks := t.draw(i%n, seed)
-			if t.cfg.Rests && seed%2 == 0 {
-				s, tasks = farmenv.Rested(s, tasks, seed)
-			}
 			r, err := sim.Run(ctx, sim.Config{Scenario: s, Tasks: tasks, Seed: seed}, sim.Driver{Policy: p, Guard: &guard.Settings{}})
 			runs[i] = caseOf(s, tasks, &r)
 			return err

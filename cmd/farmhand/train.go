@@ -126,7 +126,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	if err != nil {
 		return train.Config{}, err
 	}
-	c, err := o.preset(cmd, scenarios)
+	c, err := o.preset(scenarios)
 	if err != nil {
 		return c, err
 	}
@@ -140,7 +140,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		"fallback": func() { c.Fallback = o.fallback },
 		"peer":     func() { c.Peer = o.peer },
 		"clone":    func() { c.Clone = o.clone },
-		"steps":    func() { c.Steps, c.Warmup = o.steps, int(float64(c.Warmup)*float64(o.steps)/float64(c.Steps)) },
+		"steps":    func() { c.SetSteps(o.steps) },
 		"margin":   func() { c.Margin = o.margin },
 		"churn":    func() { c.Churn = o.churn },
 		"round":    func() { c.Round = o.round },
@@ -156,7 +156,7 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 }
 
 // preset is the configuration that flags change.
-func (o *trainOptions) preset(cmd *cobra.Command, scenarios []*workload.Scenario) (train.Config, error) {
+func (o *trainOptions) preset(scenarios []*workload.Scenario) (train.Config, error) {
 	switch {
 	case o.general:
 		return train.General(scenarios...), nil

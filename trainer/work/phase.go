@@ -210,8 +210,8 @@ func (s *session) training(scenario *workload.Scenario) train.Config {
 		c = train.Tuned(policies.General, scenario)
 	}
 	c.Rests = true // a farm has them, whether its telemetry of a day shows one or not
-	c.Warmup = int(float64(c.Warmup) * float64(r.Budget) / float64(c.Steps))
-	c.Learner, c.Steps, c.Seed, c.Jobs = r.Learner, r.Budget, r.Seed, s.cfg.Jobs
+	c.SetSteps(r.Budget)
+	c.Learner, c.Seed, c.Jobs = r.Learner, r.Seed, s.cfg.Jobs
 	c.Fallback = s.state.rule // which the gate compares with
 	if r.Rule != "" {
 		c.Rule = r.Rule
