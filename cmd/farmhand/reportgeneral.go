@@ -19,7 +19,7 @@ import (
 
 func reportGeneralCmd() *cobra.Command {
 	var f refereeFlags
-	o := generalOptions{out: filepath.Join("docs", "RESULTS-general.md")}
+	var o generalOptions
 	cmd := &cobra.Command{
 		Use: "general FILE...", Short: "Judge policies for any farm on scenarios that they have not seen, and write docs/RESULTS-general.md",
 		Long: `Judge general policies: each file was learned on the training half of the scenarios
@@ -33,29 +33,21 @@ by report peers: begun again, it goes on where it ended.`,
 		RunE:    func(cmd *cobra.Command, files []string) error { return runReportGeneral(cmd, &f, &o, files) },
 	}
 	f.add(cmd)
+	o.add(cmd, filepath.Join("docs", "RESULTS-general.md"))
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.scenarios, "scenario", nil, "these of the two halves only; without all of the test half there is no score")
-	flags.StringVar(&o.out, "out", o.out, "the document")
-	flags.IntVar(&o.seeds, "seeds", len(evaluate.EvaluationSeeds()), "seeds to judge on")
-	flags.BoolVar(&o.noOracle, "no-oracle", false, "leave out the plan oracle, which takes half a minute a seed")
-	flags.BoolVar(&o.record, "record", false, "write the rows of a policy and of the rule into its file too")
 	flags.StringVar(&o.peer, "peer", "", "the rule, as law:parameter=value,... (default: "+pooledLaw+", calibrated on the training half)")
 	return cmd
 }
 
 type generalOptions struct {
-	out, peer string
-	seeds     int
-	noOracle  bool
-	record    bool
+	judgeOptions
+	peer string
 }
 
 func runReportGeneral(cmd *cobra.Command, f *refereeFlags, o *generalOptions, files []string) error {
-	if len(files) == 0 {
-		return usage("want the policy files that farmhand train wrote")
-	}
-	if o.seeds < 1 || o.seeds > len(evaluate.EvaluationSeeds()) {
-		return usage("--seeds %d: want 1 to %d", o.seeds, len(evaluate.EvaluationSeeds()))
+	if err := o.check(files); err != nil {
+		return err
 	}
 	if f.unguarded {
 		return usage("--unguarded: general policies are judged behind the guard")

@@ -20,7 +20,7 @@ import (
 
 func reportLearnedCmd() *cobra.Command {
 	var f refereeFlags
-	o := learnedOptions{out: filepath.Join("docs", "RESULTS-learned.md")}
+	var o judgeOptions
 	cmd := &cobra.Command{
 		Use: "learned FILE...", Short: "Judge policy files beside the calibrated peers, and write docs/RESULTS-learned.md",
 		Long: `Judge what farmhand train wrote: each policy serves the work of twenty seeds that
@@ -33,19 +33,34 @@ seeds, the median and the worst are named. The peers must have been calibrated
 	}
 	f.add(cmd)
 	f.addScenarios(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&o.out, "out", o.out, "the document")
-	flags.IntVar(&o.seeds, "seeds", len(evaluate.EvaluationSeeds()), "seeds to judge on")
-	flags.BoolVar(&o.noOracle, "no-oracle", false, "leave out the plan oracle, which takes half a minute a seed")
-	flags.BoolVar(&o.record, "record", false, "write the rows of a policy and of its peers into its file too")
+	o.add(cmd, filepath.Join("docs", "RESULTS-learned.md"))
 	return cmd
 }
 
-type learnedOptions struct {
+// judgeOptions are those of the reports that judge policy files.
+type judgeOptions struct {
 	out      string
 	seeds    int
 	noOracle bool
 	record   bool
+}
+
+func (o *judgeOptions) add(cmd *cobra.Command, out string) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.out, "out", out, "the document")
+	flags.IntVar(&o.seeds, "seeds", len(evaluate.EvaluationSeeds()), "seeds to judge on")
+	flags.BoolVar(&o.noOracle, "no-oracle", false, "leave out the plan oracle, which takes half a minute a seed")
+	flags.BoolVar(&o.record, "record", false, "write the rows of a policy and of whom it is compared with into its file too")
+}
+
+func (o *judgeOptions) check(files []string) error {
+	if len(files) == 0 {
+		return usage("want the policy files that farmhand train wrote")
+	}
+	if o.seeds < 1 || o.seeds > len(evaluate.EvaluationSeeds()) {
+		return usage("--seeds %d: want 1 to %d", o.seeds, len(evaluate.EvaluationSeeds()))
+	}
+	return nil
 }
 
 // judged are the policy files of a scenario.
@@ -56,12 +71,9 @@ type judged struct {
 	notes    []string             // a line for each
 }
 
-func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *learnedOptions, files []string) error {
-	if len(files) == 0 {
-		return usage("want the policy files that farmhand train wrote")
-	}
-	if o.seeds < 1 || o.seeds > len(evaluate.EvaluationSeeds()) {
-		return usage("--seeds %d: want 1 to %d", o.seeds, len(evaluate.EvaluationSeeds()))
+func runReportLearned(cmd *cobra.Command, f *refereeFlags, o *judgeOptions, files []string) error {
+	if err := o.check(files); err != nil {
+		return err
 	}
 	groups, err := f.judged(files)
 	if err != nil {
