@@ -47,11 +47,13 @@ func (t *Trainer) judge(p *Point) {
 	for i, c := range p.Cases {
 		target, cost := t.cfg.Scenarios[i].Farm.Target, c.Cost
 		p.Short += max(0, t.aim(i)-c.OnTime) / (1 - t.aim(i))
+		counts := len(p.Cases) == 1 // of several, one may be out of reach
 		if t.peer != nil {
 			cost = c.Workers / t.peer.Cases[i].Workers
-			if t.peer.Cases[i].OnTime >= target {
-				p.Missed += max(0, target-c.OnTime) / (1 - target)
-			}
+			counts = t.peer.Cases[i].OnTime >= target
+		}
+		if counts {
+			p.Missed += max(0, target-c.OnTime) / (1 - target)
 		}
 		p.Cost += cost / float64(len(p.Cases))
 	}
