@@ -53,9 +53,9 @@ func (t *Trainer) header() []byte {
 	if len(c.From) > 0 {
 		from = learned.NameOf(c.From)
 	}
-	b, err := json.Marshal(map[string]any{"training": 2, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
+	b, err := json.Marshal(map[string]any{"training": 3, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "late_step": c.LateStep, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "rests": c.Rests, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "trust": c.Trust, "from": from, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "late_least": c.LateLeast, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "blend": c.Blend, "rests": c.Rests, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "trust": c.Trust, "from": from, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}
@@ -86,6 +86,13 @@ func (t *Trainer) state(c *checkpoint.Codec) {
 			t.peer = &Point{}
 		}
 		t.point(c, t.peer)
+		for i := range t.peer.Cases {
+			k := &t.peer.Cases[i]
+			if c.Reading() {
+				k.each = make([]float64, len(t.cfg.Final))
+			}
+			c.Floats("peer", k.each)
+		}
 	}
 	t.points(c, "curve", &t.curve)
 	t.points(c, "tries", &t.tries)
@@ -143,7 +150,7 @@ func (t *Trainer) points(c *checkpoint.Codec, name string, list *[]Point) {
 
 func (t *Trainer) point(c *checkpoint.Codec, p *Point) {
 	c.Int("steps", &p.Steps, maxSteps)
-	for _, x := range []*float64{&p.OnTime, &p.Workers, &p.Actions} {
+	for _, x := range []*float64{&p.OnTime, &p.Workers, &p.Actions, &p.Short, &p.Missed, &p.Cost} {
 		c.Float("mean", x)
 	}
 	if c.Reading() {
@@ -152,11 +159,8 @@ func (t *Trainer) point(c *checkpoint.Codec, p *Point) {
 	for i := range p.Cases {
 		k := &p.Cases[i]
 		k.Scenario = t.cfg.Scenarios[i].Name
-		for _, x := range []*float64{&k.OnTime, &k.Workers, &k.Actions, &k.Cost, &k.Late} {
+		for _, x := range []*float64{&k.OnTime, &k.Workers, &k.Actions, &k.Cost, &k.Later, &k.Late} {
 			c.Float("case", x)
 		}
-	}
-	if c.Reading() && !c.Failed() {
-		t.judge(p)
 	}
 }

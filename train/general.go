@@ -19,9 +19,9 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 // was given back is missed much later.
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
-	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions
-	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma = 600_000, 65_536, 20_000, 20_000, 0.995
-	c.Late, c.Dual, c.LateStep, c.Tolerance, c.Trust = 0.5, 0.4, 30, 0.003, 3
+	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only, c.Blend = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions, true
+	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma, c.Lambda, c.Seeds = 600_000, 32_768, 20_000, 10_000, 0.998, 0.995, c.Final
+	c.Late, c.LateLeast, c.Dual, c.Trust = 0.3, 0.2, 0.5, 3
 	return c
 }
 

@@ -48,33 +48,86 @@ func TestOnlySomeActions(t *testing.T) {
 	}
 }
 
-// A policy should be as good as its peer: what that has on time is aimed at, and what it
-// costs is the unit of cost.
+// A policy should be as good as its peer on the same work: what it is later than that is
+// what counts, seed by seed, and what that needs is the unit of cost.
 func TestPeerIsMeasured(t *testing.T) {
 	c := two(t, "ppo")
-	c.Steps, c.Peer, c.Tolerance, c.Margin = 300, "static:n=12", 0.02, 0.1
+	c.Steps, c.Peer, c.Tolerance, c.Dual, c.Warmup = 300, "static:n=12", 0.02, 0.5, 0
+	c.Rule, c.Only = "static:n=1", []string{"hold", "rule"} // late
 	tr, _ := trained(t, c)
-	for i, p := range tr.peer.Cases {
-		target := c.Scenarios[i].Farm.Target
-		if want := max(target+0.1*(1-target), p.OnTime-0.02); math.Abs(tr.aim(i)-want) > 1e-12 || p.Workers < 10 || p.Workers > 12 {
-			t.Errorf("%s: the aim is %g with a peer at %g on %g: want %g", p.Scenario, tr.aim(i), p.OnTime, p.Workers, want)
+	for _, p := range tr.peer.Cases {
+		mean := 0.0
+		for _, x := range p.each {
+			mean += x / float64(len(c.Final))
+		}
+		if len(p.each) != len(c.Final) || math.Abs(mean-p.OnTime) > 1e-12 || p.Workers < 10 || p.Workers > 12 {
+			t.Errorf("%s: a peer at %g on %g, by seed %v", p.Scenario, p.OnTime, p.Workers, p.each)
 		}
 	}
 	at := tr.curve[0]
-	if want := (at.Cases[0].Workers/tr.peer.Cases[0].Workers + at.Cases[1].Workers/tr.peer.Cases[1].Workers) / 2; math.Abs(at.Cost-want) > 1e-12 {
-		t.Errorf("the cost is %g: want %g of the peer's", at.Cost, want)
+	want := Point{Cost: (at.Cases[0].Workers/tr.peer.Cases[0].Workers + at.Cases[1].Workers/tr.peer.Cases[1].Workers) / 2}
+	for i, k := range at.Cases {
+		later := max(0, tr.peer.Cases[i].each[0]-k.OnTime) // a look has one seed
+		want.Short += max(0, later-0.02) / ((1 - c.Margin) * (1 - c.Scenarios[i].Farm.Target))
+		if step := min(max(later/0.02-1, -1), 1); math.Abs(k.Later-later) > 1e-12 || math.Abs(tr.late[i]-c.Late*math.Exp(0.5*step)) > 1e-12 {
+			t.Errorf("%s is later by %g, and lateness weighs %g from then on: want %g, and %g", k.Scenario, k.Later, tr.late[i], later, c.Late*math.Exp(0.5*step))
+		}
 	}
-	tr.peer.Cases[0].OnTime, tr.cfg.Tolerance = 1, 0
-	if a := tr.aim(0); a >= 1 {
-		t.Errorf("the aim is %g: want less than all", a)
+	if math.Abs(at.Cost-want.Cost) > 1e-12 || math.Abs(at.Short-want.Short) > 1e-12 || at.Short == 0 {
+		t.Errorf("cost %g, short %g: want %g of the peer's, %g", at.Cost, at.Short, want.Cost, want.Short)
 	}
-	tr.cfg.Scenarios[0].Farm.Target = 0.99995
-	if a := tr.aim(0); a < 0.99995 || a >= 1 {
-		t.Errorf("the aim is %g: want one between the target and all", a)
+	if l := later([]float64{0.9, 0.99}, []float64{0.95, 0.9}); math.Abs(l-0.025) > 1e-12 {
+		t.Errorf("later by %g: want 0.025, as what is earlier makes up for nothing", l)
 	}
-	c.Peer = "magic"
+	c.Seeds = []uint64{2}
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Seeds are [2]") {
+		t.Errorf("the error is %v: want one that names Seeds", err)
+	}
+	c.Seeds, c.Peer = c.Final, "magic"
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Peer") {
 		t.Errorf("the error is %v: want one that names Peer", err)
+	}
+}
+
+// Several policies make one that trusts the rule as little as it may.
+func TestMerge(t *testing.T) {
+	c := two(t, "ppo")
+	c.Peer, c.Rule, c.Trust = "static:n=3", "static:n=3", 3
+	var files [][]byte
+	for c.Seed = range uint64(2) {
+		_, file := trained(t, c)
+		file, err := biased(file, bias{learned.Hold, 100}) // late
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	toRule := func(file []byte) float64 {
+		f, err := learned.Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Net.Layers[len(f.Net.Layers)-1].Bias[learned.Rule]
+	}
+	for tolerance, want := range map[float64]float64{1: 0, 1e-6: mostTrust} {
+		c.Tolerance = tolerance
+		file, p, err := Merge(context.Background(), c, files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := learned.Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2 + c.Trust; math.Abs(trust-want) > 1e-9 {
+			t.Errorf("where %g of the tasks may be later the trust is %g: want %g", tolerance, trust, want)
+		}
+		if !slices.Equal(f.Members, []uint64{0, 1}) || f.Training["on_time"] != p.OnTime || p.Steps != f.Steps || len(p.Cases) != 2 {
+			t.Errorf("the policy of %v with %v came to %+v", f.Members, f.Training, p)
+		}
+	}
+	if _, _, err := Merge(context.Background(), c, []byte("none")); err == nil {
+		t.Error("what is no policy was merged")
 	}
 }
 

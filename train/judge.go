@@ -43,34 +43,44 @@ func (t *Trainer) try(ctx context.Context, file []byte, seeds []uint64) (Point, 
 
 // judge sums up what came of the scenarios.
 func (t *Trainer) judge(p *Point) {
-	p.Short, p.Missed, p.Cost = 0, 0, 0
-	for i, c := range p.Cases {
-		target, cost := t.cfg.Scenarios[i].Farm.Target, c.Cost
-		p.Short += max(0, t.aim(i)-c.OnTime) / (1 - t.aim(i))
+	for i := range p.Cases {
+		c, cost, target := &p.Cases[i], p.Cases[i].Cost, t.cfg.Scenarios[i].Farm.Target
 		counts := len(p.Cases) == 1 // of several, one may be out of reach
 		if t.peer != nil {
-			cost = c.Workers / t.peer.Cases[i].Workers
-			counts = t.peer.Cases[i].OnTime >= target
+			peer := &t.peer.Cases[i]
+			c.Later = later(c.each, peer.each)
+			cost = c.Workers / peer.Workers
+			counts = peer.OnTime >= target
 		}
 		if counts {
 			p.Missed += max(0, target-c.OnTime) / (1 - target)
 		}
+		late, allowed := t.lateness(i, c)
+		p.Short += max(0, late-allowed) / t.aim(i)
 		p.Cost += cost / float64(len(p.Cases))
 	}
 }
 
-// aim is the share on time that a policy should have on a scenario: a little more than
-// the target, as it will serve other work than it was chosen with, and hardly less than
-// the peer has.
-func (t *Trainer) aim(scenario int) float64 {
-	target := t.cfg.Scenarios[scenario].Farm.Target
-	aim := target + t.cfg.Margin*(1-target)
-	if t.peer != nil {
-		aim = max(aim, min(t.peer.Cases[scenario].OnTime-t.cfg.Tolerance, mostOnTime))
+// later is by what share of the tasks a policy is later than another: the mean over all
+// seeds, where being earlier with one makes up for nothing.
+func later(onTime, others []float64) (sum float64) {
+	for i, x := range onTime {
+		sum += max(0, others[i]-x)
 	}
-	return aim
+	return sum / float64(len(onTime))
 }
 
-// mostOnTime is the share on time that is aimed at at most because of a peer: one that is
-// never late is none to divide by.
-const mostOnTime = 0.9999
+// lateness is the share of tasks that is late on a scenario, and how much of that is
+// allowed; where there is a peer, beyond what that is late.
+func (t *Trainer) lateness(scenario int, c *Case) (late, allowed float64) {
+	if t.peer != nil {
+		return c.Later, t.cfg.Tolerance
+	}
+	return 1 - c.OnTime, t.aim(scenario)
+}
+
+// aim is the share of late tasks that is aimed at: a little less than the target allows,
+// as a policy will serve other work than it was chosen with.
+func (t *Trainer) aim(scenario int) float64 {
+	return (1 - t.cfg.Margin) * (1 - t.cfg.Scenarios[scenario].Farm.Target)
+}

@@ -54,7 +54,7 @@ var calm = []bias{{}, {learned.Hold, 0.25}, {learned.Hold, 0.5}, {learned.Hold, 
 
 func (t *Trainer) biases() []bias {
 	if len(t.cfg.Scenarios) > 1 { // what is calmer on one is late on another
-		return []bias{{learned.Rule, t.cfg.Trust}}
+		return calm[:1]
 	}
 	return calm
 }
@@ -193,6 +193,9 @@ func (t *Trainer) write() ([]byte, error) {
 		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,
 	}
+	last := &f.Net.Layers[len(f.Net.Layers)-1]
+	last.Bias = slices.Clone(last.Bias)
+	last.Bias[learned.Rule] += t.cfg.Trust
 	f.Net.Scale = slices.Clone(f.Net.Scale)
 	for _, name := range t.cfg.Hide { // a live farm shows them
 		f.Net.Scale[slices.Index(box.Names, name)] = 0
@@ -255,6 +258,7 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 			c = rl.REINFORCE()
 		}
 		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, cfg.Gamma, 0.1, max(1, c.Rollout/cfg.Envs)
+		c.Lambda = cmp.Or(cfg.Lambda, c.Lambda)
 		c.AnnealSteps = cfg.Steps + cfg.Steps/6 // the last of them teach something too
 		b, err := adjust(&c)
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"farmhand/env"
@@ -51,7 +52,7 @@ type Config struct {
 	Margin    float64  // by how much of the allowed lateness a policy stays below it
 	Dual      float64  // η
 	Late      float64  // weight on lateness to begin with
-	LateStep  float64  // how much lateness counts in a step at most (farmenv.FarmConfig.LateStep); 0: all
+	LateLeast float64  // weight on lateness at least
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
@@ -59,20 +60,25 @@ type Config struct {
 	Hide      []string // features that the policy does not see, to find out what they are worth
 	Only      []string // actions that it may take; none: all of learned.Actions
 	Gamma     float64  // γ: what a reward is worth a step later
+	Lambda    float64  // λ of ppo and reinforce (rl.PGConfig); 0: as they have it
 	Patience  int      // rounds without a better policy after which learning ends; 0: it does not
 	Jobs      int      // farms that are simulated at once for a look
 	Record    float64  // seconds of farms in which it is found out what the policy sees
 
-	// Peer is a law that the policy must not be later than, anywhere, and is compared
-	// with; Tolerance is the share of tasks by which it may be later all the same. Empty:
-	// only the targets count.
+	// Peer is a law that the policy must not be later than, on any scenario, by more than
+	// Tolerance, a share of the tasks. It serves the same work in training (farmenv.FarmConfig.Beside),
+	// and what it needs is the unit of cost. Empty: only the targets count.
 	Peer      string
 	Tolerance float64
 
-	// Trust is a bias of policies for several scenarios towards what the rule wishes: one
-	// for many farms is surest there, and how far it should leave it on a farm that it has
-	// never met cannot be found out on those that it has learned from.
+	// Trust is added to the output of the action that does what the rule wishes, in every
+	// policy that is written: where a general policy has little to win, it does what the
+	// rule does.
 	Trust float64
+
+	// Blend gives half of the episodes other arrivals, and every other seed of a look
+	// (farmenv.Mix.Blended): so one policy learns more than the scenarios there are.
+	Blend bool
 
 	// From is a policy file that is imitated first, for Clone steps, in place of the rule, as
 	// well as the actions allow: so a general policy is made one of a farm.
@@ -109,7 +115,7 @@ func Default(scenarios ...*workload.Scenario) Config {
 		episode = min(episode, s.Horizon)
 	}
 	c := Config{Scenarios: scenarios, Gamma: 0.98, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Tolerance: 0.003, Dual: 0.2, Late: 0.25, LateLeast: minLate, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}
@@ -155,12 +161,15 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"LateStep", c.LateStep, 0, 1e9}, {"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
-		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 0, 1}, {"Trust", c.Trust, 0, 100},
+		{"LateLeast", c.LateLeast, minLate, maxLate}, {"Late", c.Late, c.LateLeast, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"Gamma", c.Gamma, 0, 1}, {"Lambda", c.Lambda, 0, 1}, {"Tolerance", c.Tolerance, 1e-6, 1}, {"Trust", c.Trust, 0, 100},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
 		}
+	}
+	if n := len(c.Seeds); c.Peer != "" && (n > len(c.Final) || !slices.Equal(c.Seeds, c.Final[:n])) {
+		return fmt.Errorf("train: Seeds are %v: want the first of Final, %v, with which the Peer is measured", c.Seeds, c.Final)
 	}
 	return nil
 }
@@ -221,17 +230,23 @@ func New(cfg Config) (*Trainer, error) {
 		}
 	}
 	t.mix.Vary, t.mix.Anywhere = cfg.Randomise, cfg.Randomise || len(cfg.Scenarios) > 1 || cfg.traces()
-	t.mix.Rests = cfg.Rests
+	t.mix.Rests, t.mix.Blend = cfg.Rests, cfg.Blend
 	t.trials = newTrials(&t.cfg, t.mix)
 	for range cfg.Scenarios {
 		t.late = append(t.late, cfg.Late)
+	}
+	var beside policy.Policy
+	if cfg.Peer != "" {
+		if beside, err = policy.New(cfg.Peer); err != nil {
+			return nil, err
+		}
 	}
 	list := make([]env.Env, cfg.Envs)
 	for i := range list {
 		// While learning, the guard does not count actions: how many are left is nothing
 		// that the learner sees, and what they cost is in its reward.
 		f, err := farmenv.NewFarm(cfg.environment(), farmenv.FarmConfig{Episode: t.mix.Episode, Rule: rule,
-			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, LateStep: cfg.LateStep})
+			Guard: &guard.Settings{Learned: true, ActionsPerHour: 3600, Burst: 1000}, Horizon: cfg.Episode, Hide: cfg.Hide, Only: cfg.Only, Beside: beside})
 		if err != nil {
 			return nil, err
 		}
@@ -331,8 +346,9 @@ func (t *Trainer) look(ctx context.Context) error {
 		if p.Steps < t.cfg.Warmup {
 			continue
 		}
-		step := min(max((1-c.OnTime)/(1-t.aim(i))-1, -1), 1)
-		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
+		late, allowed := t.lateness(i, c)
+		step := min(max(late/allowed-1, -1), 1)
+		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), t.cfg.LateLeast), maxLate)
 	}
 	t.curve = append(t.curve, p)
 	t.keep(candidate{p, file})

@@ -34,11 +34,13 @@ type Point struct {
 // Case is what a policy came to on a scenario.
 type Case struct {
 	Scenario string
-	OnTime   float64 // share of tasks
-	Workers  float64 // mean
-	Actions  float64 // per hour
-	Cost     float64 // workers per replica that the load keeps busy
-	Late     float64 // weight on lateness in the round
+	OnTime   float64   // share of tasks
+	Workers  float64   // mean
+	Actions  float64   // per hour
+	Cost     float64   // workers per replica that the load keeps busy
+	Later    float64   // share of tasks by which it is later than the peer; 0 where there is none
+	Late     float64   // weight on lateness in the round
+	each     []float64 // OnTime by seed
 }
 
 // trials let policies scale farms for the work of some seeds, as a live controller
@@ -65,11 +67,15 @@ func newTrials(cfg *Config, mix *farmenv.Mix) *trials {
 }
 
 // draw makes the work of a scenario and seed; where farms vary, every even seed is of
-// another farm; where they rest, the work of every even seed comes after a rest.
+// another farm; where arrivals are blended, it has such; where they rest, its work comes
+// after a rest.
 func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
 	s := t.cfg.Scenarios[scenario]
 	if t.cfg.Randomise && seed%2 == 0 {
 		s = t.mix.Varied(scenario, seed)
+	}
+	if t.cfg.Blend && seed%2 == 0 {
+		s = t.mix.Blended(scenario, seed)
 	}
 	w := t.work(s, drawing{scenario, seed})
 	if t.cfg.Rests && seed%2 == 0 {
@@ -119,6 +125,7 @@ func (t *trials) play(ctx context.Context, p policy.Policy, seeds []uint64) (Poi
 		c := Case{Scenario: s.Name}
 		for i := k; i < len(runs); i += n {
 			c.add(&runs[i], float64(len(seeds)))
+			c.each = append(c.each, runs[i].OnTime)
 		}
 		sum.Cases = append(sum.Cases, c)
 		sum.OnTime += c.OnTime / float64(n)

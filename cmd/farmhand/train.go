@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,8 +34,9 @@ then on follows from the share on time. The best policy on the way is written, a
 beside it a drawing of how it was learned.
 
 With --general one policy is learned for farms of many kinds: it begins with what a rule
-does that was calibrated on all of them, and may not be later than that. With --from a
-policy of one farm begins as another does, and learns for a quarter of the steps.
+does that was calibrated on all of them, and may not be later than that; three learn apart, and
+the policy is the mean of what they would do. With --from a policy of one farm begins as
+another does, and learns for a quarter of the steps.
 
 With --seeds several learners learn, a core each, and a row tells what each came to.
 With --checkpoint a training that was stopped, or killed, goes on where it was; its
@@ -59,7 +61,7 @@ result is the same, bit for bit.`,
 	flags.BoolVar(&o.rests, "rests", false, "some episodes begin with a silence, so that the first burst after a rest is learned too")
 	flags.StringVar(&o.rule, "rule", train.DefaultRule, "law that advises the policy")
 	flags.StringVar(&o.fallback, "fallback", train.DefaultFallback, "law that takes the policy's place on a farm when it is handed back; best one calibrated for the scenario")
-	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file")
+	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file; of --general all together have one (default "+generalSeeds+")")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 500,000)")
 	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000)")
@@ -237,6 +239,9 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.general && !cmd.Flags().Changed("seed") && o.seeds == "" {
+		o.seeds = generalSeeds
+	}
 	seeds, err := o.list()
 	if err != nil {
 		return err
@@ -245,23 +250,30 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	for i, seed := range seeds {
 		r := &training{cfg: c, out: o.out, checkpoint: o.checkpoint, every: o.every, talk: cmd.ErrOrStderr()}
 		r.cfg.Seed = seed
-		if len(seeds) > 1 {
+		if len(seeds) > 1 || o.general {
 			r.name = fmt.Sprintf("seed %d: ", seed)
 			r.out, r.checkpoint = ofSeed(o.out, seed), ofSeed(o.checkpoint, seed)
 			r.cfg.Jobs = max(1, o.jobs/len(seeds))
+		}
+		if o.general {
+			r.out = ""
 		}
 		if o.resume != "" {
 			if _, err := os.Stat(r.checkpoint); err != nil {
 				return usage("--resume: %v", err)
 			}
 		}
-		if err := errors.Join(checkFiles("--out", r.out), checkFiles("--checkpoint", r.checkpoint)); err != nil {
+		if err := errors.Join(checkFiles("--out", cmp.Or(r.out, o.out)), checkFiles("--checkpoint", r.checkpoint)); err != nil {
 			return err
 		}
 		runs[i] = r
 	}
 	failed := trainAll(cmd.Context(), runs, o.jobs)
-	summary(cmd.OutOrStdout(), runs, c.Actions)
+	if !o.general {
+		summary(cmd.OutOrStdout(), runs, c.Actions)
+	} else if failed == nil {
+		failed = o.merge(cmd.Context(), cmd.OutOrStdout(), c, runs)
+	}
 	if o.curve != "none" {
 		if err := o.draw(cmd.Context(), runs, cmd.ErrOrStderr()); err != nil && failed == nil {
 			return err

@@ -68,7 +68,7 @@ func resized(b []byte) []byte {
 func TestSummary(t *testing.T) {
 	var runs []*training
 	for seed, workers := range []float64{7, 5, 9, 6, 8} {
-		r := &training{out: fmt.Sprintf("p-%d", seed), wrote: true, chosen: train.Point{OnTime: 0.98, Workers: workers, Cost: workers}}
+		r := &training{out: fmt.Sprintf("p-%d", seed), file: []byte{1}, chosen: train.Point{OnTime: 0.98, Workers: workers, Cost: workers}}
 		r.cfg.Seed = uint64(seed)
 		runs = append(runs, r)
 	}

@@ -23,14 +23,14 @@ import (
 type training struct {
 	cfg        train.Config
 	name       string // before each line; empty for the only one
-	out        string // policy file
+	out        string // policy file; empty: none
 	checkpoint string // empty: none
 	every      time.Duration
 	talk       io.Writer
 
 	curve  []train.Point
 	chosen train.Point
-	wrote  bool
+	file   []byte // the policy; nil: there is none
 }
 
 // trainAll lets as many learn at once as there are jobs. Who fails does not stop the
@@ -88,14 +88,24 @@ func (r *training) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(stopped, err)
 	}
-	if err := atomicfile.Write(r.out, file, 0o644); err != nil {
-		return err
+	if r.out != "" {
+		if err := atomicfile.Write(r.out, file, 0o644); err != nil {
+			return err
+		}
 	}
-	r.chosen, r.wrote = best, true
+	r.chosen, r.file = best, file
 	if stopped != nil {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %s is the best until step %d", r.out, t.Steps())}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted at step %d: %s", t.Steps(), r.written())}
 	}
 	return nil
+}
+
+// written tells where the policy is.
+func (r *training) written() string {
+	if r.out == "" {
+		return "nothing is written"
+	}
+	return r.out + " is the best until there"
 }
 
 // begin anew, or where a checkpoint is.
@@ -159,15 +169,12 @@ func (p *pace) line(at train.Point) {
 
 // summary tells what was written.
 func summary(out io.Writer, runs []*training, actions float64) {
-	list := slices.DeleteFunc(slices.Clone(runs), func(r *training) bool { return !r.wrote })
+	list := slices.DeleteFunc(slices.Clone(runs), func(r *training) bool { return r.file == nil })
 	if len(list) == 0 {
 		return
 	}
 	if len(runs) == 1 {
-		p := &list[0].chosen
-		fmt.Fprintf(out, "%s: %.2f %% on time with %.2f workers, %.0f actions/h, on the training seeds (of step %d)\n",
-			list[0].out, 100*p.OnTime, p.Workers, p.Actions, p.Steps)
-		cases(out, p)
+		came(out, list[0].out, &list[0].chosen)
 		return
 	}
 	slices.SortStableFunc(list, func(a, b *training) int { return train.Compare(&a.chosen, &b.chosen, actions) })
@@ -190,8 +197,10 @@ func summary(out io.Writer, runs []*training, actions float64) {
 	fmt.Fprintln(out, "on the training seeds; farmhand report learned judges them on others")
 }
 
-// cases are the rows of several scenarios.
-func cases(out io.Writer, p *train.Point) {
+// came tells what a policy came to, with a row for each of several scenarios.
+func came(out io.Writer, name string, p *train.Point) {
+	fmt.Fprintf(out, "%s: %.2f %% on time with %.2f workers, %.0f actions/h, on the training seeds (of step %d)\n",
+		name, 100*p.OnTime, p.Workers, p.Actions, p.Steps)
 	if len(p.Cases) < 2 {
 		return
 	}

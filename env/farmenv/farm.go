@@ -31,10 +31,11 @@ type FarmConfig struct {
 	Hide []string
 	// Only are the actions that may be taken (learned.Actions); none: all.
 	Only []string
-	// LateStep is how many tasks count as late in a step at most, in units of what the
-	// target allows of a mean step's: a peak that nobody could foresee drowns all else.
-	// 0: all count.
-	LateStep float64
+	// Beside is a law that serves the same work; nil: none. Reward is what the agent does
+	// better, step by step: what no law could have foreseen is in both, and what is left of
+	// it tells far better which action was good (an input-driven baseline; Mao et al., arXiv
+	// 1807.02264).
+	Beside policy.Policy
 }
 
 // Options of a Farm.
@@ -69,12 +70,11 @@ const (
 //	workers  −worker-seconds/(I·w)
 //	churn    −action_cost · actions
 //
-// where late/(n·(1 − target)) is FarmConfig.LateStep at most.
-//
 // late counts a task once, in the step in which its due passes, be it waiting,
 // running or done: work that nobody starts is not free. I is the interval; n are the
 // tasks of a mean step, and w the replicas that the mean load would keep busy, of
-// the episode.
+// the episode. With FarmConfig.Beside, late and worker-seconds are those beyond the other
+// law's, and w is its mean of workers.
 type Farm struct {
 	cfg    FarmConfig
 	spec   env.Spec
@@ -82,6 +82,7 @@ type Farm struct {
 	denied []int // actions
 
 	sim     *sim.Sim
+	beside  *beside // nil: none
 	pilot   *sim.Pilot
 	o       policy.Observation
 	memory  policy.Memory
@@ -114,6 +115,9 @@ func NewFarm(id string, cfg FarmConfig) (*Farm, error) {
 		return nil, fmt.Errorf("farmenv: the Horizon of %s is %g: want seconds, or 0 for the scenario's", id, cfg.Horizon)
 	}
 	f := &Farm{cfg: cfg, sim: &sim.Sim{}}
+	if cfg.Beside != nil {
+		f.beside = &beside{law: cfg.Beside}
+	}
 	names, lo, hi := learned.FeatureNames()
 	f.spec = env.Spec{ID: id, Observation: env.Box{Names: names, Low: lo, High: hi}, Action: env.Discrete{Names: learned.Actions()},
 		Parts:   []string{"late", "workers", "churn"},
@@ -173,7 +177,8 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	tasks := after(s.Draw(seed), e.From)
 	s.Horizon += e.Rest - e.From
 	tasks = delayed(tasks, e.Rest)
-	if err := f.sim.Reset(sim.Config{Scenario: &s, Tasks: tasks, Seed: seed}); err != nil {
+	work := sim.Config{Scenario: &s, Tasks: tasks, Seed: seed}
+	if err := f.sim.Reset(work); err != nil {
 		panic(err)
 	}
 	f.pilot = sim.NewPilot(sim.Driver{Policy: (*agent)(f), Rule: (*adviser)(f), Guard: f.cfg.Guard})
@@ -185,10 +190,16 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	}
 	steps := s.Horizon / s.Farm.Interval
 	perStep := max(1, float64(len(tasks.At))/steps)
-	replicas := max(1e-3, service/s.Horizon/float64(max(1, s.Farm.Slots)))
+	replicas := service / s.Horizon / float64(max(1, s.Farm.Slots))
+	if f.beside != nil {
+		if err := f.beside.play(work); err != nil {
+			panic(err)
+		}
+		replicas = f.beside.workers()
+	}
 	f.weight = f.spec.Option(options, OptionLate)
 	f.perLate = 1 / (perStep * max(1e-6, 1-s.Farm.Target))
-	f.perSecond = 1 / (s.Farm.Interval * replicas)
+	f.perSecond = 1 / (s.Farm.Interval * max(1e-3, replicas))
 	f.perAction = f.spec.Option(options, OptionAction)
 
 	f.before = f.sim.Totals()
@@ -232,11 +243,12 @@ func (f *Farm) Step(action int) (obs []float64, reward float64, terminated, trun
 	f.before = now
 	f.metrics = [...]float64{float64(now.Decided - was.Decided), float64(now.Late - was.Late), now.WorkerSeconds - was.WorkerSeconds,
 		float64(now.Actions - was.Actions), now.At - was.At}
-	late := f.perLate * f.metrics[MetricLate]
-	if most := f.cfg.LateStep; most > 0 {
-		late = min(late, most)
+	late, workers := f.metrics[MetricLate], f.metrics[MetricWorkers]
+	if f.beside != nil {
+		otherLate, otherWorkers := f.beside.next()
+		late, workers = late-otherLate, workers-otherWorkers
 	}
-	f.parts = [...]float64{-f.lateWeight() * late, -f.perSecond * f.metrics[MetricWorkers], -f.perAction * f.metrics[MetricActions]}
+	f.parts = [...]float64{-f.lateWeight() * f.perLate * late, -f.perSecond * workers, -f.perAction * f.metrics[MetricActions]}
 	f.look()
 	return f.obs, f.parts[0] + f.parts[1] + f.parts[2], false, f.over, env.Info{Mask: f.mask, Parts: f.parts[:], Metrics: f.metrics[:]}
 }

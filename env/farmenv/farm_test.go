@@ -8,6 +8,8 @@ import (
 
 	"farmhand/policy"
 	"farmhand/policy/guard"
+	"farmhand/policy/learned"
+	"farmhand/sim"
 	"farmhand/sim/workload"
 )
 
@@ -86,33 +88,58 @@ func TestFarmConforms(t *testing.T) {
 	}
 }
 
-// What is late in a step counts only up to a bound.
-func TestLatenessIsBounded(t *testing.T) {
-	const weight, most = 3, 2
-	plain, other := burst(t, 240), burst(t, 240)
-	other.cfg.LateStep = most
-	for _, f := range []*Farm{plain, other} {
-		f.WeighLate([]float64{weight})
-	}
-	_, info := plain.Reset(1, nil)
-	other.Reset(1, nil)
-	bounded := 0
-	for over := false; !over; { // the least that is allowed: bursts come too late
-		action := slices.Index(info.Mask, true)
-		_, _, _, _, want := plain.Step(action)
-		late := want.Parts[0]
-		if late < -weight*most {
-			late, bounded = -weight*most, bounded+1
+// Beside another law the reward is what the agent does better on the same work, in units of
+// that law's workers.
+func TestBeside(t *testing.T) {
+	const weight = 3
+	law := must(policy.New("static:n=5"))
+	cfg := burst(t, 240).cfg
+	cfg.Beside = law
+	f := must(NewFarm("Farm-v0", cfg))
+	f.WeighLate([]float64{weight})
+	_, info := f.Reset(1, nil)
+	var parts, metrics [5]float64
+	for over := false; !over; {
+		_, _, _, over, info = f.Step(slices.Index(info.Mask, true)) // the least that is allowed: bursts come too late
+		for i, x := range info.Parts {
+			parts[i] += x
 		}
-		sum := late + want.Parts[1] + want.Parts[2]
-		var got float64
-		_, got, _, over, info = other.Step(action)
-		if math.Abs(got-sum) > 1e-12*math.Abs(sum) || sum == 0 {
-			t.Fatalf("a reward is %g: want %g", got, sum)
+		for i, x := range info.Metrics {
+			metrics[i] += x
 		}
 	}
-	if bounded == 0 {
-		t.Error("never was so much late that it was bounded")
+	s := *cfg.Episode(1).Scenario
+	s.Horizon = cfg.Horizon
+	other := must(sim.New(sim.Config{Scenario: &s, Tasks: s.Draw(1), Seed: 1}))
+	want, err := other.Play(t.Context(), sim.Driver{Policy: law, Guard: &guard.Settings{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, target := float64(len(s.Draw(1).At)), s.Farm.Target
+	late := (metrics[MetricLate] - float64(other.Totals().Late)) / (tasks * s.Farm.Interval / s.Horizon * (1 - target))
+	workers := (metrics[MetricWorkers] - want.WorkerSeconds) / (s.Farm.Interval * want.MeanWorkers)
+	if late == 0 || math.Abs(parts[0]+weight*late) > 1e-9*math.Abs(late) || math.Abs(parts[1]+workers) > 1e-9*math.Abs(workers) {
+		t.Errorf("parts %v: want %g for lateness and %g for workers", parts[:3], -weight*late, -workers)
+	}
+}
+
+// Who does what the law beside does has neither reward nor cost, whatever the load.
+func TestBesideItself(t *testing.T) {
+	cfg := burst(t, 240).cfg
+	cfg.Rule, cfg.Guard = must(policy.New("staffing")), &guard.Settings{}
+	cfg.Beside = cfg.Rule
+	f := must(NewFarm("Farm-v0", cfg))
+	for _, seed := range []uint64{1, 2, 1} {
+		_, info := f.Reset(seed, nil)
+		for over := false; !over; {
+			action := learned.Hold
+			if info.Mask[learned.Rule] {
+				action = learned.Rule
+			}
+			if _, _, _, over, info = f.Step(action); info.Parts[0] != 0 || math.Abs(info.Parts[1]) > 1e-9 {
+				t.Fatalf("parts %v: want none of lateness and workers", info.Parts)
+			}
+		}
 	}
 }
 

@@ -29,8 +29,11 @@ type Mix struct {
 	Rests bool
 	// Vary makes a farm of its own for three of four episodes: see Varied.
 	Vary bool
+	// Blend gives half of the episodes other arrivals: see Blended.
+	Blend bool
 
 	load []float64 // replicas that each scenario keeps busy in the mean
+	rate []float64 // tasks/s of each scenario in the mean
 }
 
 // NewMix makes a Mix of episodes that last a number of seconds.
@@ -42,16 +45,18 @@ func NewMix(length float64, scenarios ...*workload.Scenario) *Mix {
 		for _, x := range tasks.Service {
 			busy += x + s.Platform.Overhead
 		}
+		m.rate = append(m.rate, max(1, float64(len(tasks.At)))/s.Horizon)
 		m.load = append(m.load, busy/s.Horizon/float64(max(1, s.Farm.Slots)))
 	}
 	return m
 }
 
 // streamMix is the stream of randomness of the choice, apart from those of package
-// workload; streamRest that of rests.
+// workload; streamRest that of rests, streamBlend that of blends.
 const (
-	streamMix  = 101
-	streamRest = 102
+	streamMix   = 101
+	streamRest  = 102
+	streamBlend = 103
 )
 
 // Episode of a seed.
@@ -64,6 +69,9 @@ func (m *Mix) Episode(seed uint64) Episode {
 	}
 	if m.Vary && r.IntN(4) > 0 {
 		e.Scenario = m.vary(r, e.Kind)
+	}
+	if m.Blend && r.IntN(2) > 0 {
+		e.Scenario = m.blended(r, e.Kind)
 	}
 	if m.Rests && r.IntN(4) == 0 {
 		e.Rest = longestRest * r.Float64()

@@ -42,6 +42,7 @@ type Meta struct {
 	Environment string             `json:"environment"`
 	Scenario    string             `json:"scenario,omitempty"`
 	Seed        uint64             `json:"seed"`
+	Members     []uint64           `json:"members,omitempty"` // seeds of the policies that it is the mean of
 	Steps       int                `json:"steps"`
 	Hidden      []string           `json:"hidden,omitempty"`     // features that do not count
 	Settings    json.RawMessage    `json:"settings,omitempty"`   // of the learner

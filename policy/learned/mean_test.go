@@ -1,0 +1,72 @@
+package learned
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The outputs of the mean are the mean of the outputs, however each normalises what it
+// sees.
+func TestMean(t *testing.T) {
+	var files []*File
+	for seed := range uint64(3) {
+		f := random(seed + 1)
+		f.Steps, f.Net.Limit, f.Low[0], f.High[0] = 100, 1e6, -float64(seed), float64(seed)
+		files = append(files, f)
+	}
+	m, err := Mean(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Steps != 300 || !slices.Equal(m.Members, []uint64{1, 2, 3}) || m.Low[0] != -2 || m.High[0] != 2 {
+		t.Errorf("%d steps of %v, the first feature from %g to %g: want 300 of 1 to 3, -2 to 2", m.Steps, m.Members, m.Low[0], m.High[0])
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	_, lo, hi := FeatureNames()
+	x, mean := make([]float64, len(lo)), must(Load(written(t, m)))
+	for range 100 {
+		for i := range x {
+			x[i] = lo[i] + (hi[i]-lo[i])*r.Float64()
+		}
+		want := make([]float64, actions)
+		for _, f := range files {
+			for i, v := range must(Load(written(t, f))).Outputs(x) {
+				want[i] += v / float64(len(files))
+			}
+		}
+		for i, v := range mean.Outputs(x) {
+			if math.Abs(v-want[i]) > 1e-9*(1+math.Abs(v)) {
+				t.Fatalf("output %d is %g: want %g, the mean", i, v, want[i])
+			}
+		}
+	}
+}
+
+// Policies that differ in more than what they have learned have no mean.
+func TestMeanOfUnlike(t *testing.T) {
+	for want, change := range map[string]func(*File){
+		"one rule":           func(f *File) { f.Rule = "static:n=2" },
+		"only and hidden":    func(f *File) { f.Only = []string{"hold"} },
+		"one activation":     func(f *File) { f.Net.Activation = Tanh },
+		"a mean of 3 layers": func(f *File) { f.Net.Layers = f.Net.Layers[:2] },
+	} {
+		other := random(1)
+		change(other)
+		if _, err := Mean(random(1), other); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v: want %q", err, want)
+		}
+	}
+	if _, err := Mean(); err == nil {
+		t.Error("no policies have a mean")
+	}
+}
+
+func must(p *Policy, err error) *Policy {
+	if err != nil {
+		panic(err)
+	}
+	return p
+}

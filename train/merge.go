@@ -1,0 +1,65 @@
+package train
+
+import (
+	"bytes"
+	"context"
+
+	"farmhand/policy/learned"
+)
+
+// Merge makes one policy of several that learned with a configuration and other seeds: the
+// mean of what they would do (learned.Mean). How far it trusts the rule is found anew, as
+// many together are surer than one: as little as can be, from mostTrust down, as long as it
+// is nowhere later than allowed. It returns the policy file and what it comes to on the
+// training work.
+func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, error) {
+	t, err := New(cfg)
+	if err != nil {
+		return nil, Point{}, err
+	}
+	if cfg.Peer != "" {
+		if err := t.measure(ctx); err != nil {
+			return nil, Point{}, err
+		}
+	}
+	var parsed []*learned.File
+	for _, b := range files {
+		f, err := learned.Parse(b)
+		if err != nil {
+			return nil, Point{}, err
+		}
+		parsed = append(parsed, f)
+	}
+	mean, err := learned.Mean(parsed...)
+	if err != nil {
+		return nil, Point{}, err
+	}
+	var b bytes.Buffer
+	if err := mean.Write(&b); err != nil {
+		return nil, Point{}, err
+	}
+	var best candidate
+	for trust := mostTrust; trust >= 0; trust -= trustStep {
+		file, err := biased(b.Bytes(), bias{learned.Rule, trust - cfg.Trust})
+		if err != nil {
+			return nil, Point{}, err
+		}
+		p, err := t.try(ctx, file, cfg.Final)
+		if err != nil {
+			return nil, Point{}, err
+		}
+		if best.file != nil && p.Short > 0 {
+			break
+		}
+		p.Steps = mean.Steps
+		best = candidate{p, file}
+	}
+	file, err := t.describe(best, cfg.Final)
+	return file, best.Point, err
+}
+
+// Trust of a merged policy.
+const (
+	mostTrust = 5.0
+	trustStep = 0.5
+)
