@@ -27,10 +27,10 @@ func General(scenarios ...*workload.Scenario) Config {
 
 // Tuned is the configuration for a policy of one farm that begins as another policy does,
 // such as a general one, and learns for a quarter of the steps: as there are fewer, they
-// are larger.
+// are larger, and so are those of the weight on lateness.
 func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
-	c.From, c.Clone = from, 10_000
+	c.From, c.Clone, c.Dual = from, 10_000, 0.5
 	c.SetSteps(c.Steps / 4)
 	c.Adjust = func(settings any) {
 		if s, ok := settings.(*rl.DQNConfig); ok {

@@ -224,6 +224,9 @@ func TestTuned(t *testing.T) {
 		return s.LearningRate
 	}
 	c, whole := Tuned(file, scenario), Default(scenario)
+	if c.Dual <= whole.Dual {
+		t.Errorf("the weight on lateness moves by %g: want more than %g, as it does so less often", c.Dual, whole.Dual)
+	}
 	if c.Steps != whole.Steps/4 || c.Warmup != whole.Warmup/4 || rate(c) != 2*rate(whole) {
 		t.Errorf("%d steps, %d of them to warm up, at a rate of %g: want a quarter of %d and %d at twice %g", c.Steps, c.Warmup, rate(c), whole.Steps, whole.Warmup, rate(whole))
 	}
