@@ -31,10 +31,16 @@ func General(scenarios ...*workload.Scenario) Config {
 }
 
 // Tuned is the configuration for a policy of one farm that begins as another policy does,
-// such as a general one, and learns for a quarter of the steps.
+// such as a general one, and learns for a quarter of the steps: as there are fewer, they
+// are larger.
 func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.From, c.Clone = from, 10_000
 	c.SetSteps(c.Steps / 4)
+	c.Adjust = func(settings any) {
+		if s, ok := settings.(*rl.DQNConfig); ok {
+			s.LearningRate *= 2
+		}
+	}
 	return c
 }

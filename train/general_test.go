@@ -2,12 +2,14 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"farmhand/policy/learned"
+	"farmhand/rl"
 	"farmhand/sim/workload"
 )
 
@@ -203,5 +205,26 @@ func TestFromAPolicy(t *testing.T) {
 	c.From, c.Clone = []byte("no policy"), 100
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "From") {
 		t.Errorf("the error is %v: want one that names From", err)
+	}
+}
+
+// Who begins with another policy takes a quarter of the steps, each twice as large.
+func TestTuned(t *testing.T) {
+	_, file := trained(t, small(t, "ppo"))
+	scenario := small(t, "dqn").Scenarios[0]
+	rate := func(c Config) float64 {
+		tr, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s rl.DQNConfig
+		if err := json.Unmarshal(tr.config, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.LearningRate
+	}
+	c, whole := Tuned(file, scenario), Default(scenario)
+	if c.Steps != whole.Steps/4 || c.Warmup != whole.Warmup/4 || rate(c) != 2*rate(whole) {
+		t.Errorf("%d steps, %d of them to warm up, at a rate of %g: want a quarter of %d and %d at twice %g", c.Steps, c.Warmup, rate(c), whole.Steps, whole.Warmup, rate(whole))
 	}
 }

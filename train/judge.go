@@ -45,13 +45,15 @@ func (t *Trainer) try(ctx context.Context, file []byte, seeds []uint64) (Point, 
 func (t *Trainer) judge(p *Point) {
 	for i := range p.Cases {
 		c, cost, target := &p.Cases[i], p.Cases[i].Cost, t.cfg.Scenarios[i].Farm.Target
+		counts := len(p.Cases) == 1 // of several, one may be out of reach
 		if t.peer != nil {
 			peer := &t.peer.Cases[i]
 			c.Later = later(c.each, peer.each)
 			cost = c.Workers / peer.Workers
-			if peer.OnTime >= target {
-				p.Missed += max(0, target-c.OnTime) / (1 - target)
-			}
+			counts = peer.OnTime >= target
+		}
+		if counts {
+			p.Missed += max(0, target-c.OnTime) / (1 - target)
 		}
 		late, allowed := t.lateness(i, c)
 		p.Short += max(0, late-allowed) / t.aim(i)

@@ -18,22 +18,21 @@ import (
 // candidates is how many policies are kept to choose from.
 const candidates = 5
 
-// latePrice is what lateness costs where there are several scenarios: twice what is
-// allowed on all of them, as much as 60 % more workers.
+// latePrice is what it costs to be short: to be as late again as is allowed is worth as
+// much as 60 % more workers, more than it takes to be in time where that can be had.
 const latePrice = 0.6
 
-// Compare orders policies, the better first: by how far they are from the aim, and from
-// the number of actions an hour that they should need at most, and those that reach it by
-// cost. Where there are several scenarios, what is short has a price, else the one that is
-// hardest to serve would decide alone; only who misses a target that the peer reaches is
-// worse than all who do not.
+// Compare orders policies, the better first: by how far they miss the targets that count
+// (Point.Missed), then by cost. Being short of the aim, and needing more actions an hour
+// than so many, has a price: if either were forbidden, one of few candidates would be
+// chosen for being in time by luck, however dear, and of several scenarios the one that
+// is hardest to serve would decide alone.
 func Compare(a, b *Point, actions float64) int {
-	short := func(p *Point) float64 { return p.Short + max(0, p.Actions/actions-1) }
-	if n := float64(len(a.Cases)); n > 1 {
-		dear := func(p *Point) float64 { return p.Cost * (1 + latePrice*short(p)/n) }
-		return cmp.Or(cmp.Compare(a.Missed, b.Missed), cmp.Compare(dear(a), dear(b)))
+	dear := func(p *Point) float64 {
+		short := p.Short + max(0, p.Actions/actions-1)
+		return p.Cost * (1 + latePrice*short/float64(max(1, len(p.Cases))))
 	}
-	return cmp.Or(cmp.Compare(short(a), short(b)), cmp.Compare(a.Cost, b.Cost))
+	return cmp.Or(cmp.Compare(a.Missed, b.Missed), cmp.Compare(dear(a), dear(b)))
 }
 
 // keep a policy if it is among the best. How often it acts is settled in the end.

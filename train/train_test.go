@@ -167,17 +167,51 @@ func TestLatenessFindsItsWeight(t *testing.T) {
 	}
 }
 
-// Who reaches the aim is better than who does not, then who is nearer, then who is
-// cheaper.
+// Who misses a target is worse than all who do not, however cheap; being short of the
+// aim, and many actions, have a price: a policy that is hardly either is better than a
+// dear one.
 func TestCompare(t *testing.T) {
-	good, cheap := Point{Cost: 7, Actions: 200}, Point{Cost: 6, Actions: 290}
-	late, busy := Point{Short: 0.01, Cost: 5, Actions: 100}, Point{Cost: 5, Actions: 600}
-	list := []*Point{&busy, &late, &good, &cheap}
+	one := make([]Case, 1)
+	good, cheap := Point{Cost: 7, Actions: 200, Cases: one}, Point{Cost: 6, Actions: 290, Cases: one}
+	near, quick := Point{Cost: 5.9, Short: 0.1, Actions: 100, Cases: one}, Point{Cost: 5.9, Actions: 340, Cases: one}
+	late, busy := Point{Cost: 5.9, Short: 0.4, Actions: 100, Cases: one}, Point{Cost: 5.9, Actions: 450, Cases: one}
+	missed, far := Point{Cost: 2, Missed: 0.01, Cases: one}, Point{Cost: 1, Missed: 0.02, Cases: one}
+	want := []*Point{&cheap, &near, &quick, &good, &late, &busy, &missed, &far}
+	list := []*Point{&far, &busy, &late, &quick, &missed, &near, &good, &cheap}
 	slices.SortFunc(list, func(a, b *Point) int { return Compare(a, b, 300) })
-	for i, want := range []*Point{&cheap, &good, &late, &busy} {
-		if list[i] != want {
-			t.Errorf("place %d is for %+v: want %+v", i, *list[i], *want)
+	for i := range want {
+		if list[i] != want[i] {
+			t.Errorf("place %d is for %+v: want %+v", i, *list[i], *want[i])
 		}
+	}
+	if Compare(&busy, &good, math.Inf(1)) >= 0 {
+		t.Error("actions count without a limit")
+	}
+}
+
+// The target of the one scenario counts, and the aim beyond it; of several, only those
+// that a peer reaches.
+func TestMissed(t *testing.T) {
+	c := small(t, "dqn") // 97 % on time, and 40 % less lateness than that
+	tr, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for onTime, want := range map[float64]struct{ missed, short float64 }{
+		0.99: {0, 0}, 0.976: {0, 1. / 3}, 0.94: {1, 7. / 3},
+	} {
+		p := Point{Cases: []Case{{OnTime: onTime}}}
+		tr.judge(&p)
+		if math.Abs(p.Missed-want.missed) > 1e-9 || math.Abs(p.Short-want.short) > 1e-9 {
+			t.Errorf("%g on time misses %g and is short by %g: want %g and %g", onTime, p.Missed, p.Short, want.missed, want.short)
+		}
+	}
+	if tr, err = New(two(t, "dqn")); err != nil {
+		t.Fatal(err)
+	}
+	p := Point{Cases: []Case{{OnTime: 0.5}, {OnTime: 0.5}}}
+	if tr.judge(&p); p.Missed != 0 || !(p.Short > 0) {
+		t.Errorf("of two scenarios %g is missed, %g short: want them short alone", p.Missed, p.Short)
 	}
 }
 

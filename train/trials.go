@@ -22,8 +22,8 @@ type Point struct {
 	// Short is how far the policy is from the aim: the lateness beyond what is allowed,
 	// in units of that, summed over the scenarios. 0: on target everywhere.
 	Short float64
-	// Missed is likewise how far it is from the targets that the peer reaches. 0 where there
-	// is no peer.
+	// Missed is likewise how far it is from the targets that the peer reaches; where there is
+	// no peer, from that of the one scenario, and 0 if there are several.
 	Missed float64
 	// Cost is the mean of workers per replica that the load keeps busy, or per worker of
 	// the peer where there is one, so that small and large farms count alike.

@@ -72,7 +72,7 @@ func TestSummary(t *testing.T) {
 		r.cfg.Seed = uint64(seed)
 		runs = append(runs, r)
 	}
-	runs[1].chosen.Short = 0.5 // the cheapest is late
+	runs[1].chosen.Missed = 0.5 // the cheapest is late
 	var b strings.Builder
 	summary(&b, runs, 300)
 	var got []string
