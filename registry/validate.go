@@ -33,6 +33,7 @@ type Summary struct {
 	Environment string             `json:"environment"`
 	Scenario    string             `json:"scenario,omitempty"`
 	Seed        uint64             `json:"seed"`
+	Members     []uint64           `json:"members,omitempty"` // seeds of the policies that it is the mean of
 	Steps       int                `json:"steps"`
 	Rule        string             `json:"rule"`
 	Fallback    string             `json:"fallback,omitempty"` // empty: the rule
@@ -54,7 +55,7 @@ func Validate(file []byte) (Summary, error) {
 		return Summary{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	m := p.Meta
-	s := Summary{Learner: clip(m.Learner), Environment: clip(m.Environment), Scenario: clip(m.Scenario), Seed: m.Seed, Steps: m.Steps,
+	s := Summary{Learner: clip(m.Learner), Environment: clip(m.Environment), Scenario: clip(m.Scenario), Seed: m.Seed, Members: m.Members[:min(len(m.Members), maxMembers)], Steps: m.Steps,
 		Rule: clip(m.Rule), Fallback: clip(m.Fallback), Observation: m.Observation}
 	s.Training = map[string]float64{}
 	for _, name := range slices.Sorted(maps.Keys(m.Training))[:min(len(m.Training), maxTraining)] {
@@ -62,6 +63,9 @@ func Validate(file []byte) (Summary, error) {
 	}
 	return s, nil
 }
+
+// maxMembers is how many members are shown at most.
+const maxMembers = 32
 
 // maxTraining is how many numbers of a training record are shown at most.
 const maxTraining = 32

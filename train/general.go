@@ -20,8 +20,13 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only, c.Blend = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions, true
-	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma, c.Lambda, c.Seeds = 600_000, 32_768, 20_000, 10_000, 0.998, 0.995, c.Final
-	c.Late, c.LateLeast, c.Dual, c.Trust = 0.3, 0.2, 0.5, 3
+	c.Steps, c.Round, c.Clone, c.Warmup, c.Gamma, c.Seeds = 500_000, 32_768, 20_000, 10_000, 0.995, c.Final
+	c.Late, c.LateLeast, c.Dual, c.Trust = 0.3, 0.2, 0.4, 3
+	c.Adjust = func(settings any) {
+		if p, ok := settings.(*rl.PGConfig); ok {
+			p.Lambda = 0.99
+		}
+	}
 	return c
 }
 

@@ -258,7 +258,6 @@ func newLearner(cfg Config, spec *env.Spec) (learner, []byte, error) {
 			c = rl.REINFORCE()
 		}
 		c.Seed, c.Gamma, c.RewardScale, c.Rollout = cfg.Seed, cfg.Gamma, 0.1, max(1, c.Rollout/cfg.Envs)
-		c.Lambda = cmp.Or(cfg.Lambda, c.Lambda)
 		c.AnnealSteps = cfg.Steps + cfg.Steps/6 // the last of them teach something too
 		b, err := adjust(&c)
 		if err != nil {

@@ -60,7 +60,6 @@ type Config struct {
 	Hide      []string // features that the policy does not see, to find out what they are worth
 	Only      []string // actions that it may take; none: all of learned.Actions
 	Gamma     float64  // γ: what a reward is worth a step later
-	Lambda    float64  // λ of ppo and reinforce (rl.PGConfig); 0: as they have it
 	Patience  int      // rounds without a better policy after which learning ends; 0: it does not
 	Jobs      int      // farms that are simulated at once for a look
 	Record    float64  // seconds of farms in which it is found out what the policy sees
@@ -162,7 +161,7 @@ func (c *Config) Validate() error {
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
 		{"LateLeast", c.LateLeast, minLate, maxLate}, {"Late", c.Late, c.LateLeast, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
-		{"Gamma", c.Gamma, 0, 1}, {"Lambda", c.Lambda, 0, 1}, {"Tolerance", c.Tolerance, 1e-6, 1}, {"Trust", c.Trust, 0, 100},
+		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 1e-6, 1}, {"Trust", c.Trust, 0, 100},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farmhand/policy/learned"
 	"farmhand/registry"
 )
 
@@ -141,7 +142,7 @@ func writePolicy(out io.Writer, v registry.Version) {
 	fmt.Fprintf(w, "version\t%s\n", v.Version)
 	fmt.Fprintf(w, "imported\t%s by %s\n", timeText(v.At), textOr(v.Origin.By))
 	fmt.Fprintf(w, "note\t%s\n", textOr(v.Origin.Note))
-	fmt.Fprintf(w, "learner\t%s, seed %d, %d steps\n", textOr(s.Learner), s.Seed, s.Steps)
+	fmt.Fprintf(w, "learner\t%s, %s, %d steps\n", textOr(s.Learner), (&learned.Meta{Seed: s.Seed, Members: s.Members}).Seeds(), s.Steps)
 	fmt.Fprintf(w, "learned in\t%s, %s\n", textOr(s.Environment), textOr(s.Scenario))
 	fmt.Fprintf(w, "advised by\t%s\n", textOr(s.Rule))
 	fmt.Fprintf(w, "falls back on\t%s\n", textOr(cmp.Or(s.Fallback, s.Rule)))

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,11 @@ func (d *policyDiff) compare(a, b *learned.Policy, seed uint64) {
 func describe(p *learned.Policy) map[string]string {
 	m := p.Meta
 	fields := map[string]string{"learner": m.Learner, "environment": m.Environment, "scenario": m.Scenario, "seed": fmt.Sprint(m.Seed), "steps": fmt.Sprint(m.Steps),
-		"rule": m.Rule, "fallback": cmp.Or(m.Fallback, m.Rule), "net": shape(p), "activation": m.Activation}
+		"rule": m.Rule, "fallback": cmp.Or(m.Fallback, m.Rule), "net": shape(p), "activation": m.Activation,
+		"only": strings.Join(m.Only, ", "), "hidden": strings.Join(m.Hidden, ", ")}
+	if len(m.Members) > 0 {
+		fields["members"] = fmt.Sprint(m.Members)
+	}
 	for name, x := range m.Training {
 		fields["training: "+name] = fmt.Sprintf("%.4g", x)
 	}

@@ -151,7 +151,7 @@ func general(files []string, d *report.General) (list []evaluate.Contender, err 
 			return nil, usage("%s and %s hold the same policy: want each once", files[i], file)
 		}
 		list = append(list, c)
-		d.Policies = append(d.Policies, report.GeneralPolicy{File: filepath.Base(file), Seed: p.Seed, Note: howLearned(c.Name, p)})
+		d.Policies = append(d.Policies, report.GeneralPolicy{File: filepath.Base(file), Seeds: p.Seeds(), Note: howLearned(c.Name, p)})
 	}
 	return list, nil
 }

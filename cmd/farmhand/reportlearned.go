@@ -171,7 +171,7 @@ func judgedFile(file string) (evaluate.Contender, *learned.Policy, error) {
 	if err != nil {
 		return c, nil, err
 	}
-	c.Name = fmt.Sprintf("%s, seed %d", p.Learner, p.Seed)
+	c.Name = fmt.Sprintf("%s, %s", p.Learner, p.Seeds())
 	if len(p.Hidden) > 0 {
 		c.Name += ", " + strings.Join(p.Hidden, " and ") + " hidden"
 	}

@@ -34,7 +34,7 @@ then on follows from the share on time. The best policy on the way is written, a
 beside it a drawing of how it was learned.
 
 With --general one policy is learned for farms of many kinds: it begins with what a rule
-does that was calibrated on all of them, and may not be later than that; three learn apart, and
+does that was calibrated on all of them, and may not be later than that; four learn apart, and
 the policy is the mean of what they would do. With --from a policy of one farm begins as
 another does, and learns for a quarter of the steps.
 

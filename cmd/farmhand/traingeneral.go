@@ -9,7 +9,7 @@ import (
 )
 
 // generalSeeds are those of the learners whose mean a general policy is.
-const generalSeeds = "1-3"
+const generalSeeds = "1-4"
 
 // merge writes the mean of what all have learned.
 func (o *trainOptions) merge(ctx context.Context, out io.Writer, c train.Config, runs []*training) error {

@@ -32,9 +32,9 @@ type General struct {
 
 // GeneralPolicy is a policy file.
 type GeneralPolicy struct {
-	File string
-	Seed uint64 // of training
-	Note string // how it was learned
+	File  string
+	Seeds string // of training
+	Note  string // how it was learned
 }
 
 // GeneralCase is what the policies, the rules and the bound came to on a scenario.
@@ -216,7 +216,7 @@ order of their scores, then of their cost beside the rule's.
 
 // summary is one line for each file, the best first.
 func (d *General) summary(b *bytes.Buffer) {
-	fmt.Fprint(b, "\n## Summary\n\n| file | seed | wins | ties | losses | score % | beyond the rule %, mean | beyond own rules %, median |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprint(b, "\n## Summary\n\n| file | learned with | wins | ties | losses | score % | beyond the rule %, mean | beyond own rules %, median |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, i := range d.order() {
 		p := &d.Policies[i]
 		name := p.File
@@ -237,7 +237,7 @@ func (d *General) summary(b *bytes.Buffer) {
 		if n := len(d.judged()); len(t.own) > 0 && len(t.own) < n {
 			own += fmt.Sprintf(" (of %d)", len(t.own))
 		}
-		fmt.Fprintf(b, "| %s | %d | %d | %d | %d | %s | %s | %s |\n", name, p.Seed, t.wins, t.ties, t.losses, score, plus(t.more), own)
+		fmt.Fprintf(b, "| %s | %s | %d | %d | %d | %s | %s | %s |\n", name, p.Seeds, t.wins, t.ties, t.losses, score, plus(t.more), own)
 	}
 	if len(d.Test) == 0 {
 		fmt.Fprint(b, "\nOf the training half: no test scenario was judged, so that there is no score.\n")

@@ -52,7 +52,7 @@ func TestJudge(t *testing.T) {
 func general(test, training []string) *General {
 	d := &General{Command: "make it", Machine: "a machine", Commit: "abc", Judging: []uint64{1001, 1002}, Oracle: 2,
 		Rule:     evaluate.Contender{Name: "staffing", Spec: "staffing:down=1", Origin: evaluate.Pooled},
-		Policies: []GeneralPolicy{{"c.safetensors", 3, "ppo"}, {"a.safetensors", 1, "ppo"}, {"b.safetensors", 2, "dqn"}}}
+		Policies: []GeneralPolicy{{"c.safetensors", "seed 3", "ppo"}, {"a.safetensors", "seed 1", "ppo"}, {"b.safetensors", "seed 2", "dqn"}}}
 	cases := func(names []string) (list []GeneralCase) {
 		for i, name := range names {
 			b := 9.0
@@ -88,7 +88,7 @@ func TestGeneral(t *testing.T) {
 	d := general(workload.Test, []string{"ramp"})
 	text := contains(t, d,
 		"staffing, calibrated on the training half as a whole", "at commit abc on a machine", "seeds 1001–1002", "(2 seeds)",
-		"| a.safetensors | 1 | 8 | 0 | 0 | 100.0 | -20.0 | +0.0 |\n| b.safetensors (median) | 2 | 7 | 1 | 0 | 93.8 | -8.7 | +12.5 |\n| c.safetensors (worst) | 3 | 0 | 0 | 8 | 0.0 | +20.0 | +50.0 |",
+		"| a.safetensors | seed 1 | 8 | 0 | 0 | 100.0 | -20.0 | +0.0 |\n| b.safetensors (median) | seed 2 | 7 | 1 | 0 | 93.8 | -8.7 | +12.5 |\n| c.safetensors (worst) | seed 3 | 0 | 0 | 8 | 0.0 | +20.0 | +50.0 |",
 		"The policy is `b.safetensors`",
 		"| flash | 95 | 99.00 @ 10.00 | 98.80 @ 9.00 | 0 | -10.00 ± 0.00 | win | kpa: 97.00 @ 8.00 | +12.50 ± 0.00 | 95.10 @ 5.00 | +100.00 | +80.00 |",
 		"| variable | 95 | 99.00 @ 10.00 | 98.80 @ 10.05 | 0 | +0.50 ± 0.00 | tie |",
@@ -111,12 +111,12 @@ func TestGeneral(t *testing.T) {
 func TestGeneralInPart(t *testing.T) {
 	d := general(workload.Test[:3], nil)
 	d.Missing, d.Pending = []string{"trace:huawei_private_f104: no folder"}, []string{"ramp", "constant"}
-	text := contains(t, d, "| b.safetensors (median) | 2 | 2 | 1 | 0 | – |", "No score: 3 of 8 test scenarios were judged.",
+	text := contains(t, d, "| b.safetensors (median) | seed 2 | 2 | 1 | 0 | – |", "No score: 3 of 8 test scenarios were judged.",
 		"Left out: trace:huawei_private_f104: no folder.", "goes on: ramp, constant.")
 	if strings.Contains(text, "Score: ") || strings.Contains(text, "## The training half") {
 		t.Error(text)
 	}
-	text = contains(t, general(nil, workload.Training[:3]), "| b.safetensors (median) | 2 | 2 | 1 | 0 | – |", "no test scenario was judged")
+	text = contains(t, general(nil, workload.Training[:3]), "| b.safetensors (median) | seed 2 | 2 | 1 | 0 | – |", "no test scenario was judged")
 	if strings.Contains(text, "## The test half") {
 		t.Error(text)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"farmhand/policy"
 )
@@ -48,6 +49,14 @@ type Meta struct {
 	Settings    json.RawMessage    `json:"settings,omitempty"`   // of the learner
 	Training    map[string]float64 `json:"training,omitempty"`   // how it ended
 	Evaluation  json.RawMessage    `json:"evaluation,omitempty"` // rows, against calibrated peers
+}
+
+// Seeds of training, as text: one, or those of the policies that it is the mean of.
+func (m *Meta) Seeds() string {
+	if len(m.Members) == 0 {
+		return fmt.Sprint("seed ", m.Seed)
+	}
+	return fmt.Sprint("seeds ", strings.Trim(fmt.Sprint(m.Members), "[]"))
 }
 
 // metaKey is where the Meta stand in a file's metadata.
