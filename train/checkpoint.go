@@ -55,7 +55,7 @@ func (t *Trainer) header() []byte {
 	}
 	b, err := json.Marshal(map[string]any{"training": 3, "scenarios": scenarios, "rule": c.Rule, "fallback": c.Fallback, "learner": c.Learner, "steps": c.Steps,
 		"round": c.Round, "envs": c.Envs, "episode": c.Episode, "seed": c.Seed, "seeds": c.Seeds, "final": c.Final, "margin": c.Margin, "dual": c.Dual,
-		"late": c.Late, "late_least": c.LateLeast, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "blend": c.Blend, "rests": c.Rests, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "trust": c.Trust, "from": from, "settings": json.RawMessage(t.config)})
+		"late": c.Late, "churn": c.Churn, "actions": c.Actions, "clone": c.Clone, "warmup": c.Warmup, "randomise": c.Randomise, "blend": c.Blend, "rests": c.Rests, "patience": c.Patience, "hide": c.Hide, "only": c.Only, "peer": c.Peer, "tolerance": c.Tolerance, "last": c.Last, "from": from, "settings": json.RawMessage(t.config)})
 	if err != nil {
 		panic(err) // numbers and names
 	}

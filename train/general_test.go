@@ -92,7 +92,7 @@ func TestPeerIsMeasured(t *testing.T) {
 // Several policies make one that trusts the rule as little as it may.
 func TestMerge(t *testing.T) {
 	c := two(t, "ppo")
-	c.Peer, c.Rule, c.Trust = "static:n=3", "static:n=3", 3
+	c.Peer, c.Rule, c.Last = "static:n=3", "static:n=3", true
 	var files [][]byte
 	for c.Seed = range uint64(2) {
 		_, file := trained(t, c)
@@ -119,8 +119,11 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2 + c.Trust; math.Abs(trust-want) > 1e-9 {
+		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2; math.Abs(trust-want) > 1e-9 {
 			t.Errorf("where %g of the tasks may be later the trust is %g: want %g", tolerance, trust, want)
+		}
+		if f.Steps < 2*c.Steps {
+			t.Errorf("the members have learned %d steps: want the last policy of each, %d or more", f.Steps, 2*c.Steps)
 		}
 		if !slices.Equal(f.Members, []uint64{0, 1}) || f.Training["on_time"] != p.OnTime || p.Steps != f.Steps || len(p.Cases) != 2 {
 			t.Errorf("the policy of %v with %v came to %+v", f.Members, f.Training, p)

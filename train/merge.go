@@ -8,10 +8,11 @@ import (
 )
 
 // Merge makes one policy of several that learned with a configuration and other seeds: the
-// mean of what they would do (learned.Mean). How far it trusts the rule is found anew, as
-// many together are surer than one: as little as can be, from mostTrust down, as long as it
-// is nowhere later than allowed. It returns the policy file and what it comes to on the
-// training work.
+// mean of what they would do (learned.Mean), with some trust in the rule: what is added to
+// the output of the action that does what the rule wishes, so that where little is to be won
+// it does as the rule does. Trust is as little as can be, from mostTrust down, as long as the
+// policy is nowhere later than allowed. Merge returns the policy file and what it comes to on
+// the training work.
 func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, error) {
 	t, err := New(cfg)
 	if err != nil {
@@ -40,7 +41,7 @@ func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, err
 	}
 	var best candidate
 	for trust := mostTrust; trust >= 0; trust -= trustStep {
-		file, err := biased(b.Bytes(), bias{learned.Rule, trust - cfg.Trust})
+		file, err := biased(b.Bytes(), bias{learned.Rule, trust})
 		if err != nil {
 			return nil, Point{}, err
 		}

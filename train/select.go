@@ -37,6 +37,9 @@ func Compare(a, b *Point, actions float64) int {
 
 // keep a policy if it is among the best. How often it acts is settled in the end.
 func (t *Trainer) keep(p candidate) {
+	if t.cfg.Last {
+		t.best = t.best[:0]
+	}
 	t.best = append(t.best, p)
 	slices.SortStableFunc(t.best, func(a, b candidate) int { return Compare(&a.Point, &b.Point, math.Inf(1)) })
 	t.best = t.best[:min(len(t.best), candidates)]
@@ -193,9 +196,6 @@ func (t *Trainer) write() ([]byte, error) {
 		Net: Net(t.learner.Network()),
 		Low: box.Low, High: box.High,
 	}
-	last := &f.Net.Layers[len(f.Net.Layers)-1]
-	last.Bias = slices.Clone(last.Bias)
-	last.Bias[learned.Rule] += t.cfg.Trust
 	f.Net.Scale = slices.Clone(f.Net.Scale)
 	for _, name := range t.cfg.Hide { // a live farm shows them
 		f.Net.Scale[slices.Index(box.Names, name)] = 0

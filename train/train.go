@@ -50,9 +50,8 @@ type Config struct {
 	Seeds     []uint64 // of the work that a policy is looked at with
 	Final     []uint64 // of the work that decides among the best
 	Margin    float64  // by how much of the allowed lateness a policy stays below it
-	Dual      float64  // η
+	Dual      float64  // η; 0: the weights stay
 	Late      float64  // weight on lateness to begin with
-	LateLeast float64  // weight on lateness at least
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight
 	Churn     float64  // cost of an action
 	Actions   float64  // an hour that the policy should need at most
@@ -70,10 +69,8 @@ type Config struct {
 	Peer      string
 	Tolerance float64
 
-	// Trust is added to the output of the action that does what the rule wishes, in every
-	// policy that is written: where a general policy has little to win, it does what the
-	// rule does.
-	Trust float64
+	// Last takes the policy of the last round, not the best on the way.
+	Last bool
 
 	// Blend gives half of the episodes other arrivals, and every other seed of a look
 	// (farmenv.Mix.Blended): so one policy learns more than the scenarios there are.
@@ -114,7 +111,7 @@ func Default(scenarios ...*workload.Scenario) Config {
 		episode = min(episode, s.Horizon)
 	}
 	c := Config{Scenarios: scenarios, Gamma: 0.98, Rule: DefaultRule, Fallback: DefaultFallback, Learner: "dqn", Steps: 500_000, Round: 10_000, Envs: 8, Episode: episode, Seed: 1,
-		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Tolerance: 0.003, Dual: 0.2, Late: 0.25, LateLeast: minLate, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
+		Seeds: []uint64{1, 2, 3, 4}, Final: []uint64{1, 2, 3, 4, 5, 6, 7, 8}, Margin: 0.4, Tolerance: 0.003, Dual: 0.2, Late: 0.25, Warmup: 250_000, Churn: 1, Actions: 300, Jobs: 2, Record: 60 * 3600}
 	if len(scenarios) > 1 { // a look takes as long as there is work
 		c.Seeds, c.Final = c.Seeds[:2], c.Final[:4]
 	}
@@ -160,8 +157,8 @@ func (c *Config) Validate() error {
 	}{
 		{"Steps", float64(c.Steps), 1, 1e9}, {"Round", float64(c.Round), 1, 1e8}, {"Envs", float64(c.Envs), 1, 256}, {"Episode", c.Episode, 2 * interval, 1e6},
 		{"Seeds", float64(len(c.Seeds)), 1, 100}, {"Final", float64(len(c.Final)), 1, 100}, {"Margin", c.Margin, 0, 0.9}, {"Dual", c.Dual, 0, 10},
-		{"LateLeast", c.LateLeast, minLate, maxLate}, {"Late", c.Late, c.LateLeast, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
-		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 1e-6, 1}, {"Trust", c.Trust, 0, 100},
+		{"Late", c.Late, minLate, maxLate}, {"Warmup", float64(c.Warmup), 0, 1e9}, {"Churn", c.Churn, 0, 100}, {"Actions", c.Actions, 1, 1e6}, {"Clone", float64(c.Clone), 0, 1e7}, {"Patience", float64(c.Patience), 0, 1e6}, {"Jobs", float64(c.Jobs), 1, 1024}, {"Record", c.Record, c.Episode, 1e7},
+		{"Gamma", c.Gamma, 0, 1}, {"Tolerance", c.Tolerance, 1e-6, 1},
 	} {
 		if !(n.is >= n.min && n.is <= n.max) {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
@@ -347,7 +344,7 @@ func (t *Trainer) look(ctx context.Context) error {
 		}
 		late, allowed := t.lateness(i, c)
 		step := min(max(late/allowed-1, -1), 1)
-		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), t.cfg.LateLeast), maxLate)
+		t.late[i] = min(max(t.late[i]*math.Exp(t.cfg.Dual*step), minLate), maxLate)
 	}
 	t.curve = append(t.curve, p)
 	t.keep(candidate{p, file})
