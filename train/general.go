@@ -17,13 +17,13 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 // farms of many kinds. It imitates the rule first, and leaves it where that pays, so that on
 // a farm that it has never met it does about what the rule does. It looks minutes ahead: on a
 // farm with rare peaks what was given back is missed much later. Lateness has the same price
-// everywhere, a point as much as 16 % of the rule's workers: a weight that rises as long as
+// everywhere, a point as much as 8 % of the rule's workers: a weight that rises as long as
 // one scenario is late makes the policy wild on others.
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only, c.Blend = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions, true
 	c.Steps, c.Round, c.Clone, c.Gamma, c.Seeds = 500_000, 65_536, 20_000, 0.995, c.Final
-	c.Late, c.Dual, c.Last = 0.8, 0, true
+	c.Late, c.Dual, c.Last = 0.4, 0, true
 	c.Adjust = func(settings any) {
 		if p, ok := settings.(*rl.PGConfig); ok {
 			p.Lambda = 0.99
