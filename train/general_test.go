@@ -119,7 +119,7 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2; math.Abs(trust-want) > 1e-9 {
+		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2; math.Abs(trust-want) > 1e-9 || f.Trust != want {
 			t.Errorf("where %g of the tasks may be later the trust is %g: want %g", tolerance, trust, want)
 		}
 		if f.Steps < 2*c.Steps {

@@ -35,12 +35,13 @@ func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, err
 	if err != nil {
 		return nil, Point{}, err
 	}
-	var b bytes.Buffer
-	if err := mean.Write(&b); err != nil {
-		return nil, Point{}, err
-	}
 	var best candidate
 	for trust := mostTrust; trust >= 0; trust -= trustStep {
+		mean.Trust = trust
+		var b bytes.Buffer
+		if err := mean.Write(&b); err != nil {
+			return nil, Point{}, err
+		}
 		file, err := biased(b.Bytes(), bias{learned.Rule, trust})
 		if err != nil {
 			return nil, Point{}, err

@@ -169,7 +169,9 @@ func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 			prefix = c.Scenario + "/"
 			f.Training[prefix+"on_time"], f.Training[prefix+"mean_workers"] = c.OnTime, c.Workers
 		}
-		f.Training[prefix+"late_weight"] = c.Late
+		if c.Late > 0 { // what was merged has none
+			f.Training[prefix+"late_weight"] = c.Late
+		}
 	}
 	if err := t.ranges(f); err != nil {
 		return nil, err

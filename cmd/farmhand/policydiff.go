@@ -101,7 +101,7 @@ func describe(p *learned.Policy) map[string]string {
 	m := p.Meta
 	fields := map[string]string{"learner": m.Learner, "environment": m.Environment, "scenario": m.Scenario, "seed": fmt.Sprint(m.Seed), "steps": fmt.Sprint(m.Steps),
 		"rule": m.Rule, "fallback": cmp.Or(m.Fallback, m.Rule), "net": shape(p), "activation": m.Activation,
-		"only": strings.Join(m.Only, ", "), "hidden": strings.Join(m.Hidden, ", ")}
+		"trust": fmt.Sprint(m.Trust), "only": strings.Join(m.Only, ", "), "hidden": strings.Join(m.Hidden, ", ")}
 	if len(m.Members) > 0 {
 		fields["members"] = fmt.Sprint(m.Members)
 	}

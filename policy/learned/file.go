@@ -44,6 +44,7 @@ type Meta struct {
 	Scenario    string             `json:"scenario,omitempty"`
 	Seed        uint64             `json:"seed"`
 	Members     []uint64           `json:"members,omitempty"` // seeds of the policies that it is the mean of
+	Trust       float64            `json:"trust,omitempty"`   // in the rule: what is added to the output of the action that does what it wishes
 	Steps       int                `json:"steps"`
 	Hidden      []string           `json:"hidden,omitempty"`     // features that do not count
 	Settings    json.RawMessage    `json:"settings,omitempty"`   // of the learner
