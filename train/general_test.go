@@ -53,7 +53,7 @@ func TestOnlySomeActions(t *testing.T) {
 func TestPeerIsMeasured(t *testing.T) {
 	c := two(t, "ppo")
 	c.Steps, c.Peer, c.Tolerance, c.Dual, c.Warmup = 300, "static:n=12", 0.02, 0.5, 0
-	c.Rule, c.Only = "static:n=1", []string{"hold", "rule"} // late
+	c.Rule, c.Only, c.Seeds = "static:n=1", []string{"hold", "rule"}, c.Final // late
 	tr, _ := trained(t, c)
 	for _, p := range tr.peer.Cases {
 		mean := 0.0
@@ -67,7 +67,7 @@ func TestPeerIsMeasured(t *testing.T) {
 	at := tr.curve[0]
 	want := Point{Cost: (at.Cases[0].Workers/tr.peer.Cases[0].Workers + at.Cases[1].Workers/tr.peer.Cases[1].Workers) / 2}
 	for i, k := range at.Cases {
-		later := max(0, tr.peer.Cases[i].each[0]-k.OnTime) // a look has one seed
+		later := later(k.each, tr.peer.Cases[i].each)
 		want.Short += max(0, later-0.02) / ((1 - c.Margin) * (1 - c.Scenarios[i].Farm.Target))
 		if step := min(max(later/0.02-1, -1), 1); math.Abs(k.Later-later) > 1e-12 || math.Abs(tr.late[i]-c.Late*math.Exp(0.5*step)) > 1e-12 {
 			t.Errorf("%s is later by %g, and lateness weighs %g from then on: want %g, and %g", k.Scenario, k.Later, tr.late[i], later, c.Late*math.Exp(0.5*step))
@@ -92,7 +92,7 @@ func TestPeerIsMeasured(t *testing.T) {
 // Several policies make one that trusts the rule as little as it may.
 func TestMerge(t *testing.T) {
 	c := two(t, "ppo")
-	c.Peer, c.Rule, c.Last = "static:n=3", "static:n=3", true
+	c.Peer, c.Rule, c.Last, c.Seeds = "static:n=3", "static:n=3", true, c.Final
 	var files [][]byte
 	for c.Seed = range uint64(2) {
 		_, file := trained(t, c)
@@ -111,7 +111,7 @@ func TestMerge(t *testing.T) {
 	}
 	for tolerance, want := range map[float64]float64{1: 0, 1e-6: mostTrust} {
 		c.Tolerance = tolerance
-		file, p, err := Merge(context.Background(), c, files...)
+		file, p, err := Merge(context.Background(), c, nil, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestMerge(t *testing.T) {
 			t.Errorf("the policy of %v with %v came to %+v", f.Members, f.Training, p)
 		}
 	}
-	if _, _, err := Merge(context.Background(), c, []byte("none")); err == nil {
+	if _, _, err := Merge(context.Background(), c, nil, []byte("none")); err == nil {
 		t.Error("what is no policy was merged")
 	}
 }
@@ -139,7 +139,7 @@ func TestPeerNeedsWorkers(t *testing.T) {
 	c := small(t, "dqn")
 	s := *c.Scenarios[0]
 	s.Farm.Min, s.Farm.Start = 0, 0
-	c.Scenarios, c.Peer = []*workload.Scenario{&s}, "static:n=0"
+	c.Scenarios, c.Peer, c.Seeds = []*workload.Scenario{&s}, "static:n=0", c.Final
 	tr, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,11 @@ import (
 // Merge makes one policy of several that learned with a configuration and other seeds: the
 // mean of what they would do (learned.Mean), with some trust in the rule: what is added to
 // the output of the action that does what the rule wishes, so that where little is to be won
-// it does as the rule does. Trust is as little as can be, from mostTrust down, as long as the
-// policy is nowhere later than allowed. Merge returns the policy file and what it comes to on
-// the training work.
-func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, error) {
+// it does as the rule does. Of trust from 0 to mostTrust it takes what is cheapest while the
+// policy is nowhere on the training work later than allowed, else the most. Merge returns
+// the policy file and what it comes to on the training work; tell, which may be nil, is told
+// what each trust comes to.
+func Merge(ctx context.Context, cfg Config, tell func(trust float64, p Point), files ...[]byte) ([]byte, Point, error) {
 	t, err := New(cfg)
 	if err != nil {
 		return nil, Point{}, err
@@ -23,15 +24,15 @@ func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, err
 			return nil, Point{}, err
 		}
 	}
-	var parsed []*learned.File
+	var members []*learned.File
 	for _, b := range files {
 		f, err := learned.Parse(b)
 		if err != nil {
 			return nil, Point{}, err
 		}
-		parsed = append(parsed, f)
+		members = append(members, f)
 	}
-	mean, err := learned.Mean(parsed...)
+	mean, err := learned.Mean(members...)
 	if err != nil {
 		return nil, Point{}, err
 	}
@@ -50,17 +51,19 @@ func Merge(ctx context.Context, cfg Config, files ...[]byte) ([]byte, Point, err
 		if err != nil {
 			return nil, Point{}, err
 		}
-		if best.file != nil && p.Short > 0 {
-			break
+		if tell != nil {
+			tell(trust, p)
 		}
 		p.Steps = mean.Steps
-		best = candidate{p, file}
+		if best.file == nil || p.Short == 0 && (best.Short > 0 || p.Cost <= best.Cost) {
+			best = candidate{p, file}
+		}
 	}
 	file, err := t.describe(best, cfg.Final)
 	return file, best.Point, err
 }
 
-// Trust of a merged policy.
+// Trust of a merged policy, in the logarithm of odds.
 const (
 	mostTrust = 5.0
 	trustStep = 0.5

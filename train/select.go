@@ -134,25 +134,38 @@ var errNone = errors.New("train: no round is done yet: want more steps")
 // training work; as long as not all is done, the best so far, with what it came to on
 // some of it.
 func (t *Trainer) Policy() ([]byte, Point, error) {
-	if len(t.best) == 0 {
-		return nil, Point{}, errNone
-	}
-	chosen, seeds := t.best[0], t.cfg.Seeds
-	if t.Done() {
-		at := 0
-		for i := range t.finals {
-			if Compare(&t.finals[i], &t.finals[at], t.cfg.Actions) < 0 {
-				at = i
-			}
-		}
-		file, err := t.tried(t.shortlist()[at])
-		if err != nil {
-			return nil, Point{}, err
-		}
-		chosen, seeds = candidate{t.finals[at], file}, t.cfg.Final
+	chosen, seeds, err := t.chosen()
+	if err != nil {
+		return nil, Point{}, err
 	}
 	file, err := t.describe(chosen, seeds)
 	return file, chosen.Point, err
+}
+
+// Member is Policy for Merge, which describes what it makes: the file does not yet say
+// what training knows of it.
+func (t *Trainer) Member() ([]byte, Point, error) {
+	chosen, _, err := t.chosen()
+	return chosen.file, chosen.Point, err
+}
+
+// chosen is the policy that was chosen, or the best so far, and the seeds of the work that
+// it was judged with.
+func (t *Trainer) chosen() (candidate, []uint64, error) {
+	if len(t.best) == 0 {
+		return candidate{}, nil, errNone
+	}
+	if !t.Done() {
+		return t.best[0], t.cfg.Seeds, nil
+	}
+	at := 0
+	for i := range t.finals {
+		if Compare(&t.finals[i], &t.finals[at], t.cfg.Actions) < 0 {
+			at = i
+		}
+	}
+	file, err := t.tried(t.shortlist()[at])
+	return candidate{t.finals[at], file}, t.cfg.Final, err
 }
 
 // describe adds to a policy file what training knows of it.
@@ -170,7 +183,9 @@ func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 			f.Training[prefix+"on_time"], f.Training[prefix+"mean_workers"] = c.OnTime, c.Workers
 		}
 		if c.Late > 0 { // what was merged has none
-			f.Training[prefix+"late_weight"] = c.Late
+			if c.Late > 0 { // what was merged has none
+				f.Training[prefix+"late_weight"] = c.Late
+			}
 		}
 	}
 	if err := t.ranges(f); err != nil {

@@ -40,7 +40,7 @@ func TestCutsLeaveNoTrace(t *testing.T) {
 		c := two(t, learner)
 		c.Clone, c.Randomise = 50, learner == "dqn"
 		if learner == "ppo" {
-			c.Peer, c.Tolerance, c.Only, c.Blend = "static:n=6", 0.01, []string{"hold", "+1", "rule"}, true
+			c.Peer, c.Tolerance, c.Only, c.Blend, c.Seeds = "static:n=6", 0.01, []string{"hold", "+1", "rule"}, true, c.Final
 		}
 		whole, want := trained(t, c)
 		tr, err := New(c)

@@ -164,8 +164,13 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("train: %s is %g: want %g to %g", n.name, n.is, n.min, n.max)
 		}
 	}
-	if n := len(c.Seeds); c.Peer != "" && (n > len(c.Final) || !slices.Equal(c.Seeds, c.Final[:n])) {
-		return fmt.Errorf("train: Seeds are %v: want the first of Final, %v, with which the Peer is measured", c.Seeds, c.Final)
+	switch {
+	case c.Peer != "" && !slices.Equal(c.Seeds, c.Final):
+		return fmt.Errorf("train: Seeds are %v: want those of Final, %v, with which the Peer is measured", c.Seeds, c.Final)
+	case c.Blend && c.Randomise:
+		return errors.New("train: Blend and Randomise: want one of them")
+	case c.Last && c.Patience > 0:
+		return fmt.Errorf("train: Patience is %d: want 0 where the Last policy is taken", c.Patience)
 	}
 	return nil
 }

@@ -118,6 +118,9 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		}
 		o.checkpoint = o.resume
 	}
+	if o.general && cmd.Flags().Changed("learner") && o.learner != "ppo" {
+		return train.Config{}, usage("--learner %s: a general policy is learned by ppo", o.learner)
+	}
 	if o.general && o.from != "" {
 		return train.Config{}, usage("--general and --from: want one of them, as a general policy begins with its rule")
 	}
@@ -133,6 +136,12 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		return c, err
 	}
 	c.Jobs, c.Randomise, c.Rests, c.Patience = o.jobs, o.randomise, o.rests, o.patience
+	if c.Peer != "" || o.peer != "" {
+		c.Seeds = c.Final // with which the peer is measured
+	}
+	if c.Randomise {
+		c.Blend = false
+	}
 	if o.hideAge {
 		c.Hide = ages()
 	}
@@ -246,11 +255,14 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.general && len(seeds) > mostMembers {
+		return usage("--seeds: %d learners: want at most %d with --general, as one net holds them all", len(seeds), mostMembers)
+	}
 	runs := make([]*training, len(seeds))
 	for i, seed := range seeds {
 		r := &training{cfg: c, out: o.out, checkpoint: o.checkpoint, every: o.every, talk: cmd.ErrOrStderr()}
 		r.cfg.Seed = seed
-		if len(seeds) > 1 || o.general {
+		if len(seeds) > 1 {
 			r.name = fmt.Sprintf("seed %d: ", seed)
 			r.out, r.checkpoint = ofSeed(o.out, seed), ofSeed(o.checkpoint, seed)
 			r.cfg.Jobs = max(1, o.jobs/len(seeds))
@@ -272,7 +284,7 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	if !o.general {
 		summary(cmd.OutOrStdout(), runs, c.Actions)
 	} else if failed == nil {
-		failed = o.merge(cmd.Context(), cmd.OutOrStdout(), c, runs)
+		failed = o.merge(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), c, runs)
 	}
 	if o.curve != "none" {
 		if err := o.draw(cmd.Context(), runs, cmd.ErrOrStderr()); err != nil && failed == nil {

@@ -81,6 +81,9 @@ func (r *training) run(ctx context.Context) error {
 		}
 	}
 	r.curve = t.Curve()
+	if r.out == "" {
+		return r.member(t, stopped)
+	}
 	if stopped != nil && len(r.curve) == 0 {
 		return fmt.Errorf("no round was done, and no policy is written: %w", stopped)
 	}
@@ -88,24 +91,26 @@ func (r *training) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(stopped, err)
 	}
-	if r.out != "" {
-		if err := atomicfile.Write(r.out, file, 0o644); err != nil {
-			return err
-		}
+	if err := atomicfile.Write(r.out, file, 0o644); err != nil {
+		return err
 	}
 	r.chosen, r.file = best, file
 	if stopped != nil {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted at step %d: %s", t.Steps(), r.written())}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %s is the best until step %d", r.out, t.Steps())}
 	}
 	return nil
 }
 
-// written tells where the policy is.
-func (r *training) written() string {
-	if r.out == "" {
-		return "nothing is written"
+// member keeps what was learned for a policy that several make.
+func (r *training) member(t *train.Trainer, stopped error) (err error) {
+	switch {
+	case stopped != nil && r.checkpoint != "":
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted at step %d: begun again it goes on with %s", t.Steps(), r.checkpoint)}
+	case stopped != nil:
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted at step %d, and nothing is written: want --checkpoint to go on from", t.Steps())}
 	}
-	return r.out + " is the best until there"
+	r.file, r.chosen, err = t.Member()
+	return err
 }
 
 // begin anew, or where a checkpoint is.
@@ -174,7 +179,7 @@ func summary(out io.Writer, runs []*training, actions float64) {
 		return
 	}
 	if len(runs) == 1 {
-		came(out, list[0].out, &list[0].chosen)
+		reached(out, list[0].out, fmt.Sprintf("of step %d", list[0].chosen.Steps), &list[0].chosen)
 		return
 	}
 	slices.SortStableFunc(list, func(a, b *training) int { return train.Compare(&a.chosen, &b.chosen, actions) })
@@ -197,10 +202,10 @@ func summary(out io.Writer, runs []*training, actions float64) {
 	fmt.Fprintln(out, "on the training seeds; farmhand report learned judges them on others")
 }
 
-// came tells what a policy came to, with a row for each of several scenarios.
-func came(out io.Writer, name string, p *train.Point) {
-	fmt.Fprintf(out, "%s: %.2f %% on time with %.2f workers, %.0f actions/h, on the training seeds (of step %d)\n",
-		name, 100*p.OnTime, p.Workers, p.Actions, p.Steps)
+// reached tells what a policy came to, with a row for each of several scenarios.
+func reached(out io.Writer, name, of string, p *train.Point) {
+	fmt.Fprintf(out, "%s: %.2f %% on time with %.2f workers, %.0f actions/h, on the training seeds (%s)\n",
+		name, 100*p.OnTime, p.Workers, p.Actions, of)
 	if len(p.Cases) < 2 {
 		return
 	}

@@ -195,7 +195,7 @@ func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 		if err := f.beside.play(work); err != nil {
 			panic(err)
 		}
-		replicas = f.beside.workers()
+		replicas = max(1, f.beside.workers())
 	}
 	f.weight = f.spec.Option(options, OptionLate)
 	f.perLate = 1 / (perStep * max(1e-6, 1-s.Farm.Target))

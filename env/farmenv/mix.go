@@ -27,7 +27,7 @@ type Mix struct {
 	// Rests lets every fourth episode begin with a silence of up to five minutes: what a
 	// farm does with the first burst after a rest is learned by nothing else.
 	Rests bool
-	// Vary makes a farm of its own for three of four episodes: see Varied.
+	// Vary makes a farm of its own for three of four episodes that are not blended: see Varied.
 	Vary bool
 	// Blend gives half of the episodes other arrivals: see Blended.
 	Blend bool
@@ -67,11 +67,11 @@ func (m *Mix) Episode(seed uint64) Episode {
 	if spare := e.Scenario.Horizon - m.Length; m.Anywhere && spare > 0 {
 		e.From = spare * r.Float64()
 	}
-	if m.Vary && r.IntN(4) > 0 {
-		e.Scenario = m.vary(r, e.Kind)
-	}
-	if m.Blend && r.IntN(2) > 0 {
+	switch {
+	case m.Blend && r.IntN(2) > 0:
 		e.Scenario = m.blended(r, e.Kind)
+	case m.Vary && r.IntN(4) > 0:
+		e.Scenario = m.vary(r, e.Kind)
 	}
 	if m.Rests && r.IntN(4) == 0 {
 		e.Rest = longestRest * r.Float64()
@@ -175,12 +175,18 @@ func after(t *workload.Tasks, from float64) *workload.Tasks {
 	if t.Tenant != nil {
 		cut.Tenant = t.Tenant[n:]
 	}
-	for i, c := range t.Changes {
-		if i+1 == len(t.Changes) || t.Changes[i+1].At > from {
-			cut.Changes = append(cut.Changes, workload.Change{At: max(0, c.At-from), Rate: c.Rate})
+	cut.Changes = changesAfter(t.Changes, from)
+	return cut
+}
+
+// changesAfter are those after an instant, and the rate that there is then.
+func changesAfter(list []workload.Change, from float64) (after []workload.Change) {
+	for i, c := range list {
+		if i+1 == len(list) || list[i+1].At > from {
+			after = append(after, workload.Change{At: max(0, c.At-from), Rate: c.Rate})
 		}
 	}
-	return cut
+	return after
 }
 
 // delayed lets all arrive later.

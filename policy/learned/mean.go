@@ -9,13 +9,14 @@ import (
 // Mean makes one policy of several that learned apart: it does what is best by the mean of
 // their outputs (an ensemble; Lakshminarayanan et al., arXiv 1612.01474), so that what one
 // has learned by luck is outvoted. Its net has all of theirs side by side. A feature is cut
-// off where the first cuts it off. The error says in what they differ that they must share.
+// off where the first cuts it off, and has the range that it has there. The error says in
+// what they differ that they must share.
 func Mean(files ...*File) (*File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("learned: a mean of no policies: want one or more")
 	}
 	first := files[0]
-	m := &File{Meta: first.Meta, Low: slices.Clone(first.Low), High: slices.Clone(first.High)}
+	m := &File{Meta: first.Meta, Low: first.Low, High: first.High}
 	m.Steps, m.Training, m.Evaluation, m.Members = 0, nil, nil, nil
 	for _, f := range files {
 		switch {
@@ -23,26 +24,25 @@ func Mean(files ...*File) (*File, error) {
 			return nil, fmt.Errorf("learned: a mean of policies that %s and %s advise: want one rule and one fallback", first.Rule, f.Rule)
 		case !slices.Equal(f.Only, first.Only) || !slices.Equal(f.Hidden, first.Hidden):
 			return nil, errors.New("learned: a mean of policies that may take, or see, other things: want the same only and hidden")
-		case f.Net.Activation != first.Net.Activation || len(f.Net.Layers) != len(first.Net.Layers):
-			return nil, fmt.Errorf("learned: a mean of %d layers with %s and %d with %s: want as many, of one activation",
+		case f.Net.Activation != first.Net.Activation || f.Net.Limit != first.Net.Limit || len(f.Net.Layers) != len(first.Net.Layers):
+			return nil, fmt.Errorf("learned: a mean of %d layers with %s and %d with %s: want as many, of one activation and limit",
 				len(first.Net.Layers), first.Net.Activation, len(f.Net.Layers), f.Net.Activation)
+		case len(f.Members) > 0:
+			return nil, fmt.Errorf("learned: a mean of the mean of %s: want policies that each learned alone", f.Seeds())
 		}
 		m.Steps += f.Steps
 		m.Members = append(m.Members, f.Seed)
-		for i := range m.Low {
-			m.Low[i], m.High[i] = min(m.Low[i], f.Low[i]), max(m.High[i], f.High[i])
-		}
 	}
 	m.Net = Net{Shift: first.Net.Shift, Scale: first.Net.Scale, Limit: first.Net.Limit, Activation: first.Net.Activation}
 	for i := range first.Net.Layers {
-		m.Net.Layers = append(m.Net.Layers, beside(files, i))
+		m.Net.Layers = append(m.Net.Layers, stack(files, i))
 	}
 	return m, nil
 }
 
-// beside is layer i of all nets as one: the first takes the features as the first net
+// stack is layer i of all nets as one: the first takes the features as the first net
 // normalises them, the last makes the mean of the outputs.
-func beside(files []*File, i int) Layer {
+func stack(files []*File, i int) Layer {
 	last := i == len(files[0].Net.Layers)-1
 	var all Layer
 	for _, f := range files {
