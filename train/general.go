@@ -33,8 +33,8 @@ func General(scenarios ...*workload.Scenario) Config {
 }
 
 // Tuned is the configuration for a policy of one farm that begins as another policy does,
-// such as a general one, and learns for a quarter of the steps: as there are fewer, they
-// are larger, and so are those of the weight on lateness.
+// such as a general one, and learns for a quarter of the steps: as there are fewer, those of
+// double DQN are larger, and so are those of the weight on lateness.
 func Tuned(from []byte, scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.From, c.Clone, c.Dual = from, 10_000, 0.5

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,10 +58,12 @@ const (
 	idAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 )
 
-// ParseRequest reads a request. What it does not say is as in DefaultRequest. The
-// error is a *problem.Problem.
+// ParseRequest reads a request. What it does not say is as in DefaultRequest, but a
+// quarter of the budget where it begins with a policy. The error is a *problem.Problem.
 func ParseRequest(body []byte, learners, scenarios []string) (Request, error) {
+	const unsaid = math.MinInt
 	r := DefaultRequest()
+	r.Budget = unsaid
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
@@ -68,6 +71,12 @@ func ParseRequest(body []byte, learners, scenarios []string) (Request, error) {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return r, bad("body", "something follows the request", "send one JSON object")
+	}
+	if r.Budget == unsaid {
+		r.Budget = DefaultBudget
+		if r.From == General { // as train.Tuned
+			r.Budget /= 4
+		}
 	}
 	return r, r.check(learners, scenarios)
 }

@@ -29,6 +29,11 @@ func TestRequest(t *testing.T) {
 	if err != nil || r != want {
 		t.Errorf("%+v, %v; want %+v", r, err, want)
 	}
+	for body, budget := range map[string]int{`{"farm": "web", "from": "general"}`: trainer.DefaultBudget / 4, `{"farm": "web", "from": "general", "budget": 7}`: 7} {
+		if r, err := trainer.ParseRequest([]byte(body), learners, scenarios); err != nil || r.Budget != budget {
+			t.Errorf("%s has %d steps, %v: want %d", body, r.Budget, err, budget)
+		}
+	}
 }
 
 // What cannot be is refused with the field and what would be right.
