@@ -4,15 +4,18 @@
 //
 // A Trainer works in rounds. In a round the learner plays some thousand steps, each
 // in a farm of its own; then what it has learned is written as a policy, and that
-// policy, run as a live farm would run it, guard and all, scales the farm for an hour
-// under each of the training seeds. The outcome moves the weight on lateness:
+// policy, run as a live farm would run it, guard and all, scales each scenario's farm
+// under the training seeds. The outcome moves the weight on lateness:
 //
 //	ln w ← ln w + η·clip((late share)/(allowed share) − 1, ±1)
 //
 // the multiplier of a constraint (dual ascent; Tessler et al., arXiv 1805.11074),
 // moved by what the policy does without exploring. Each scenario has a weight of its
 // own, as each has a target of its own: where the policy is good it must not pay for
-// where it is not. Evaluation seeds are never seen.
+// where it is not. Where there is a Config.Peer, the late share is what the policy is
+// later than it on the same work. Evaluation seeds are never seen.
+//
+// One policy for many farms (General) is made of several that learned apart (Merge).
 //
 // A Trainer can be stopped, saved and loaded between any two pieces of its work; the
 // bytes that come out do not depend on where.
@@ -49,7 +52,7 @@ type Config struct {
 	Seed      uint64
 	Seeds     []uint64 // of the work that a policy is looked at with
 	Final     []uint64 // of the work that decides among the best
-	Margin    float64  // by how much of the allowed lateness a policy stays below it
+	Margin    float64  // by how much of the allowed lateness a policy stays below it where there is no Peer
 	Dual      float64  // η; 0: the weights stay
 	Late      float64  // weight on lateness to begin with
 	Warmup    int      // steps before it moves: a policy that has learned little is late at any weight

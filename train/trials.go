@@ -20,7 +20,8 @@ type Point struct {
 	Workers float64 // mean
 	Actions float64 // per hour
 	// Short is how far the policy is from the aim: the lateness beyond what is allowed,
-	// in units of that, summed over the scenarios. 0: on target everywhere.
+	// in units of what is aimed at by the target alone, summed over the scenarios. 0: on
+	// target everywhere.
 	Short float64
 	// Missed is likewise how far it is from the targets that the peer reaches; where there is
 	// no peer, from that of the one scenario, and 0 if there are several.
@@ -67,8 +68,8 @@ func newTrials(cfg *Config, mix *farmenv.Mix) *trials {
 }
 
 // draw makes the work of a scenario and seed; where farms vary, every even seed is of
-// another farm; where arrivals are blended, it has such; where they rest, its work comes
-// after a rest.
+// another farm; where arrivals are blended, every even seed has such; where farms rest,
+// the work of every even seed comes after a rest.
 func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
 	s := t.cfg.Scenarios[scenario]
 	if t.cfg.Randomise && seed%2 == 0 {

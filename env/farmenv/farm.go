@@ -41,7 +41,8 @@ type FarmConfig struct {
 // Options of a Farm.
 const (
 	// OptionLate is the weight on lateness: what it costs, in farms just large enough
-	// for the mean load, when as many tasks are late as the target allows.
+	// for the mean load, or those of FarmConfig.Beside, when as many tasks are late as the
+	// target allows.
 	OptionLate = "late_weight"
 	// OptionAction is what an action costs, in the same unit.
 	OptionAction = "action_cost"
