@@ -33,9 +33,12 @@ func (o *trainOptions) draw(ctx context.Context, runs []*training, talk io.Write
 	if len(learners) == 0 {
 		return nil
 	}
-	levels, err := o.levels(ctx, &c)
-	if err != nil {
-		return err
+	var levels []report.Level
+	if !c.Blend && !c.Randomise && !c.Rests { // else a policy is looked at with other work
+		var err error
+		if levels, err = o.levels(ctx, &c); err != nil {
+			return err
+		}
 	}
 	var names []string
 	target := 0.0
