@@ -12,10 +12,10 @@ import (
 
 // Blended has the farm of a scenario and other arrivals: those of the scenario, a quarter
 // or more of them, and for the rest those of another that is drawn, each stretched 1 to 3
-// times, so that it has a part of what there was, and all at half to twice the mean rate,
-// log-uniform. So a policy meets loads between a calm and a rough one, of which a handful of
-// recordings has none. Where arrivals cannot be had at another rate the scenario stays as
-// it is. Equal seeds make equal arrivals.
+// times from its beginning on, and at half to twice its rate, log-uniform. So a policy meets
+// loads between a calm and a rough one, of which a handful of recordings has none. Where
+// arrivals cannot be had at another rate the scenario stays as it is. Equal seeds make equal
+// arrivals.
 func (m *Mix) Blended(kind int, seed uint64) *workload.Scenario {
 	return m.blended(workload.Stream(seed, streamBlend+uint64(kind)<<32), kind)
 }
@@ -27,9 +27,8 @@ func (m *Mix) blended(r *rand.Rand, kind int) *workload.Scenario {
 	s := *m.Scenarios[kind]
 	part := func(of int, share float64) (workload.Arrivals, bool) {
 		by := between(1, 3)
-		spare := max(0, m.Scenarios[of].Horizon-s.Horizon/by)
 		a, ok := workload.Times(m.Scenarios[of].Arrivals, share*rate/m.rate[of]*by)
-		return stretched{a, spare * r.Float64(), by}, ok
+		return stretched{a, by}, ok
 	}
 	a, ok := part(kind, share)
 	b, can := part(other, 1-share)
@@ -39,32 +38,28 @@ func (m *Mix) blended(r *rand.Rand, kind int) *workload.Scenario {
 	return &s
 }
 
-// stretched is what an arrival process has from an instant on, by times as slow, at a rate
-// that is lower by as much.
+// stretched is an arrival process that takes by times as long, at a rate that is lower by
+// as much.
 type stretched struct {
-	of       workload.Arrivals
-	from, by float64
+	of workload.Arrivals
+	by float64
 }
 
 // Draw implements workload.Arrivals.
 func (s stretched) Draw(r *rand.Rand, horizon float64, at []float64) ([]float64, []workload.Change) {
 	before := len(at)
-	at, changes := s.of.Draw(r, s.from+horizon/s.by, at)
-	n, _ := slices.BinarySearch(at[before:], s.from)
-	at = slices.Delete(at, before, before+n)
+	at, changes := s.of.Draw(r, horizon/s.by, at)
 	for i := range at[before:] {
-		at[before+i] = (at[before+i] - s.from) * s.by
+		at[before+i] *= s.by
 	}
-	changes = changesAfter(changes, s.from)
+	slower := make([]workload.Change, len(changes))
 	for i, c := range changes {
-		changes[i] = workload.Change{At: c.At * s.by, Rate: c.Rate / s.by}
+		slower[i] = workload.Change{At: c.At * s.by, Rate: c.Rate / s.by}
 	}
-	return at, changes
+	return at, slower
 }
 
-func (s stretched) String() string {
-	return fmt.Sprintf("%v from %g s on, stretched %g times", s.of, s.from, s.by)
-}
+func (s stretched) String() string { return fmt.Sprintf("%v, stretched %g times", s.of, s.by) }
 
 // blend is the superposition of two arrival processes.
 type blend [2]workload.Arrivals

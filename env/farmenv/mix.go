@@ -175,18 +175,12 @@ func after(t *workload.Tasks, from float64) *workload.Tasks {
 	if t.Tenant != nil {
 		cut.Tenant = t.Tenant[n:]
 	}
-	cut.Changes = changesAfter(t.Changes, from)
-	return cut
-}
-
-// changesAfter are those after an instant, and the rate that there is then.
-func changesAfter(list []workload.Change, from float64) (after []workload.Change) {
-	for i, c := range list {
-		if i+1 == len(list) || list[i+1].At > from {
-			after = append(after, workload.Change{At: max(0, c.At-from), Rate: c.Rate})
+	for i, c := range t.Changes {
+		if i+1 == len(t.Changes) || t.Changes[i+1].At > from {
+			cut.Changes = append(cut.Changes, workload.Change{At: max(0, c.At-from), Rate: c.Rate})
 		}
 	}
-	return after
+	return cut
 }
 
 // delayed lets all arrive later.
