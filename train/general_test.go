@@ -89,41 +89,45 @@ func TestPeerIsMeasured(t *testing.T) {
 	}
 }
 
-// Several policies make one that trusts the rule as little as it may.
+// Several policies make one that trusts the rule as little as it may: not at all where being
+// late is allowed, and where it is not enough to do as the rule does.
 func TestMerge(t *testing.T) {
 	c := two(t, "ppo")
-	c.Peer, c.Rule, c.Last, c.Seeds = "static:n=3", "static:n=3", true, c.Final
+	c.Peer, c.Rule, c.Last, c.Seeds = "static:n=6", "static:n=6", true, c.Final
 	var files [][]byte
 	for c.Seed = range uint64(2) {
 		_, file := trained(t, c)
-		file, err := biased(file, bias{learned.Hold, 100}) // late
+		file, err := biased(file, bias{learned.Hold, 2.2}) // who holds has one replica, and is late
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, file)
 	}
-	toRule := func(file []byte) float64 {
+	toRule := func(file []byte) (bias float64, f *learned.File) {
 		f, err := learned.Parse(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.Net.Layers[len(f.Net.Layers)-1].Bias[learned.Rule]
+		return f.Net.Layers[len(f.Net.Layers)-1].Bias[learned.Rule], f
 	}
-	for tolerance, want := range map[float64]float64{1: 0, 1e-6: mostTrust} {
+	a, _ := toRule(files[0])
+	b, _ := toRule(files[1])
+	for tolerance, trusts := range map[float64]bool{1: false, 1e-6: true} {
 		c.Tolerance = tolerance
-		file, p, err := Merge(context.Background(), c, nil, files...)
+		told := 0
+		file, p, err := Merge(context.Background(), c, func(float64, Point) { told++ }, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := learned.Parse(file)
-		if err != nil {
-			t.Fatal(err)
+		bias, f := toRule(file)
+		if trust := bias - (a+b)/2; math.Abs(trust-f.Trust) > 1e-9 || (trust > 0) != trusts || trust > mostTrust {
+			t.Errorf("where %g of the tasks may be later the trust is %g, and said to be %g", tolerance, trust, f.Trust)
 		}
-		if trust := toRule(file) - (toRule(files[0])+toRule(files[1]))/2; math.Abs(trust-want) > 1e-9 || f.Trust != want {
-			t.Errorf("where %g of the tasks may be later the trust is %g: want %g", tolerance, trust, want)
+		if trusts && p.Short > 0.1 {
+			t.Errorf("short by %g: want the trust that mends it", p.Short)
 		}
-		if f.Steps < 2*c.Steps {
-			t.Errorf("the members have learned %d steps: want the last policy of each, %d or more", f.Steps, 2*c.Steps)
+		if f.Steps < 2*c.Steps || told != 11 {
+			t.Errorf("%d steps of all members, %d trusts: want the last policy of each, and 11", f.Steps, told)
 		}
 		if !slices.Equal(f.Members, []uint64{0, 1}) || f.Training["on_time"] != p.OnTime || p.Steps != f.Steps || len(p.Cases) != 2 {
 			t.Errorf("the policy of %v with %v came to %+v", f.Members, f.Training, p)

@@ -10,10 +10,9 @@ import (
 // Merge makes one policy of several that learned with a configuration and other seeds: the
 // mean of what they would do (learned.Mean), with some trust in the rule: what is added to
 // the output of the action that does what the rule wishes, so that where little is to be won
-// it does as the rule does. Of trust from 0 to mostTrust it takes what is cheapest while the
-// policy is nowhere on the training work later than allowed, else the most. Merge returns
-// the policy file and what it comes to on the training work; tell, which may be nil, is told
-// what each trust comes to.
+// it does as the rule does. Of trust from 0 to mostTrust it takes what Compare puts first on
+// the training work. Merge returns the policy file and what it comes to there; tell, which
+// may be nil, is told what each trust comes to.
 func Merge(ctx context.Context, cfg Config, tell func(trust float64, p Point), files ...[]byte) ([]byte, Point, error) {
 	t, err := New(cfg)
 	if err != nil {
@@ -55,7 +54,7 @@ func Merge(ctx context.Context, cfg Config, tell func(trust float64, p Point), f
 			tell(trust, p)
 		}
 		p.Steps = mean.Steps
-		if best.file == nil || p.Short == 0 && (best.Short > 0 || p.Cost <= best.Cost) {
+		if best.file == nil || Compare(&p, &best.Point, cfg.Actions) <= 0 {
 			best = candidate{p, file}
 		}
 	}
