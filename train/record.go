@@ -32,7 +32,7 @@ func (t *Trainer) ranges(f *learned.File) error {
 	if err != nil {
 		return err
 	}
-	farm, err := t.farms[0].Another()
+	farm, err := t.farms[0].Alone()
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,13 @@ func (f *Farm) lateWeight() float64 {
 // Another makes a Farm with the same configuration.
 func (f *Farm) Another() (*Farm, error) { return NewFarm(f.spec.ID, f.cfg) }
 
+// Alone is Another with no law beside, for whoever does not look at rewards.
+func (f *Farm) Alone() (*Farm, error) {
+	cfg := f.cfg
+	cfg.Beside = nil
+	return NewFarm(f.spec.ID, cfg)
+}
+
 // Reset implements env.Env. It panics where the scenario cannot be simulated.
 func (f *Farm) Reset(seed uint64, options env.Options) ([]float64, env.Info) {
 	if err := f.spec.CheckOptions(options); err != nil {
