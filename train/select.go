@@ -183,9 +183,7 @@ func (t *Trainer) describe(p candidate, seeds []uint64) ([]byte, error) {
 			f.Training[prefix+"on_time"], f.Training[prefix+"mean_workers"] = c.OnTime, c.Workers
 		}
 		if c.Late > 0 { // what was merged has none
-			if c.Late > 0 { // what was merged has none
-				f.Training[prefix+"late_weight"] = c.Late
-			}
+			f.Training[prefix+"late_weight"] = c.Late
 		}
 	}
 	if err := t.ranges(f); err != nil {

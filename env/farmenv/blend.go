@@ -3,7 +3,6 @@ package farmenv
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -21,12 +20,11 @@ func (m *Mix) Blended(kind int, seed uint64) *workload.Scenario {
 }
 
 func (m *Mix) blended(r *rand.Rand, kind int) *workload.Scenario {
-	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) } // log-uniform
 	other := r.IntN(len(m.Scenarios))
-	share, rate := 0.25+0.75*r.Float64(), m.rate[kind]*between(0.5, 2)
+	share, rate := 0.25+0.75*r.Float64(), m.rate[kind]*logUniform(r, 0.5, 2)
 	s := *m.Scenarios[kind]
 	part := func(of int, share float64) (workload.Arrivals, bool) {
-		by := between(1, 3)
+		by := logUniform(r, 1, 3)
 		a, ok := workload.Times(m.Scenarios[of].Arrivals, share*rate/m.rate[of]*by)
 		return stretched{a, by}, ok
 	}

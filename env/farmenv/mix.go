@@ -112,8 +112,7 @@ func (m *Mix) Varied(kind int, seed uint64) *workload.Scenario {
 func (m *Mix) vary(r *rand.Rand, kind int) *workload.Scenario {
 	s := m.Scenarios[kind]
 	v := *s
-	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) } // log-uniform
-	slower, load := between(0.25, 50), between(0.25, 2.5)
+	slower, load := logUniform(r, 0.25, 50), logUniform(r, 0.25, 2.5)
 	mean := s.Service.Mean()
 	if most := 0.25 * float64(s.Farm.Max); m.load[kind] > 0 {
 		load = min(load, max(most/m.load[kind], 0.25))
@@ -124,13 +123,15 @@ func (m *Mix) vary(r *rand.Rand, kind int) *workload.Scenario {
 		v.Platform.Overhead *= slower
 	}
 	v.Service = law(r, mean)
-	v.Farm.Deadline, v.Farm.DeadlineFactor = quantile(r, v.Service, (1+s.Farm.Target)/2)*between(1.15, 12), 0
+	v.Farm.Deadline, v.Farm.DeadlineFactor = quantile(r, v.Service, (1+s.Farm.Target)/2)*logUniform(r, 1.15, 12), 0
 	v.Farm.Timeout = max(s.Farm.Timeout, 20*mean)
-	v.Platform.Startup = workload.LogNormalOf(between(0.3, 15), 0.16)
+	v.Platform.Startup = workload.LogNormalOf(logUniform(r, 0.3, 15), 0.16)
 	v.Farm.Interval = []float64{1, 2, 2, 5, 10}[r.IntN(5)]
 	v.Name = fmt.Sprintf("%s, varied", s.Name)
 	return &v
 }
+
+func logUniform(r *rand.Rand, lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
 
 // law of service times with a mean.
 func law(r *rand.Rand, mean float64) workload.Law {
