@@ -22,7 +22,7 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
 	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only, c.Blend = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions, true
-	c.Steps, c.Round, c.Clone, c.Gamma, c.Seeds = 500_000, 65_536, 20_000, 0.995, c.Final
+	c.Steps, c.Round, c.Clone, c.Gamma, c.Seeds = 500_000, 131_072, 20_000, 0.995, c.Final
 	c.Late, c.Dual, c.Last = 0.4, 0, true
 	c.Adjust = func(settings any) {
 		if p, ok := settings.(*rl.PGConfig); ok {

@@ -99,7 +99,12 @@ func (t *Trainer) choose(ctx context.Context) error {
 	return nil
 }
 
-func (t *Trainer) triesInAll() int { return len(t.best) * len(t.biases()) }
+func (t *Trainer) triesInAll() int {
+	if t.cfg.Last { // there is nothing to choose
+		return 0
+	}
+	return len(t.best) * len(t.biases())
+}
 
 // tried is the file of a try.
 func (t *Trainer) tried(k int) ([]byte, error) {
@@ -155,7 +160,7 @@ func (t *Trainer) chosen() (candidate, []uint64, error) {
 	if len(t.best) == 0 {
 		return candidate{}, nil, errNone
 	}
-	if !t.Done() {
+	if !t.Done() || t.cfg.Last {
 		return t.best[0], t.cfg.Seeds, nil
 	}
 	at := 0

@@ -72,7 +72,7 @@ type Config struct {
 	Peer      string
 	Tolerance float64
 
-	// Last takes the policy of the last round, not the best on the way.
+	// Last takes the policy of the last round as it is, not the best on the way.
 	Last bool
 
 	// Blend gives half of the episodes other arrivals, and every other seed of a look

@@ -64,7 +64,7 @@ result is the same, bit for bit.`,
 	flags.StringVar(&o.seeds, "seeds", "", "of learners, as 1,2,3 or 1-5: each has a policy file; of --general all together have one (default "+generalSeeds+")")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the one learner")
 	flags.IntVar(&o.steps, "steps", 0, "environment steps (default 500,000)")
-	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000; 65,536 with --general)")
+	flags.IntVar(&o.round, "round", 0, "steps between two looks at the policy (default 10,000; 131,072 with --general)")
 	flags.Float64Var(&o.churn, "churn", 0, "cost of an action: workers that a mean load keeps busy, for an interval (default 1)")
 	flags.BoolVar(&o.hideAge, "hide-age", false, "let the policy not see how long the load has been as it is: an ablation")
 	flags.IntVar(&o.patience, "patience", 0, "rounds without a better policy after which it has learned enough (default: all steps are done)")
