@@ -27,13 +27,14 @@ const (
 	Actions
 	Starts
 	Flaps
+	HandBacks
 	Violating
 	measures int = iota
 )
 
 var measureNames = [measures]string{
 	"on_time", "late", "p50_s", "p95_s", "p99_s", "mean_workers", "peak_workers", "worker_seconds",
-	"busy_fraction", "actions_per_h", "starts_per_h", "flaps_per_h", "violating_windows",
+	"busy_fraction", "actions_per_h", "starts_per_h", "flaps_per_h", "handbacks_per_h", "violating_windows",
 }
 
 // String is the name of the column; the unit stands in it.
@@ -87,6 +88,8 @@ func (m Measure) Of(r *sim.Result) float64 {
 		return perHour(r.Starts)
 	case Flaps:
 		return perHour(r.Flaps)
+	case HandBacks:
+		return perHour(r.HandBacks)
 	case Violating:
 		if r.Windows == 0 {
 			return math.NaN()

@@ -145,7 +145,7 @@ func TestRow(t *testing.T) {
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields("on_time late p50_s p95_s p99_s mean_workers peak_workers worker_seconds busy_fraction actions_per_h starts_per_h flaps_per_h") {
+	for _, name := range strings.Fields("on_time late p50_s p95_s p99_s mean_workers peak_workers worker_seconds busy_fraction actions_per_h starts_per_h flaps_per_h handbacks_per_h") {
 		for _, suffix := range []string{"", "_lo", "_hi"} {
 			if _, ok := got[name+suffix].(float64); !ok {
 				t.Errorf("%s%s is %v", name, suffix, got[name+suffix])

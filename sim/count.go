@@ -9,6 +9,7 @@ type counts struct {
 	lost, busy          int // attempts; answers of busy replicas
 	actions, starts     int
 	flaps, crashes      int
+	handBacks           int // of a learned policy
 
 	wait, service, maxSojourn float64 // of the done: sums, and the longest
 	sojourns                  quantiles

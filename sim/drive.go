@@ -56,6 +56,9 @@ func (s *Sim) Play(ctx context.Context, d Driver) (Result, error) {
 		o.Quiet = d.Step == nil // nobody reads the reasons
 		step := p.Decide(&o, s.Calling())
 		step.At = s.now
+		if step.HandedBack != nil {
+			s.count.handBacks++
+		}
 		n := s.wanted()
 		if !step.Outcome.Hold {
 			n = step.Outcome.Replicas

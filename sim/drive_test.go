@@ -185,6 +185,10 @@ func handsBackAsTheController(t *testing.T, cause string, p *scholar) {
 	if cause == "" && backs != 0 || cause != "" && (backs != 1 || at < 200 || at > 212) {
 		t.Errorf("%s: handed back %d times, at %g s", cause, backs, at)
 	}
+	played, err := sim.Run(t.Context(), sim.Config{Scenario: sc, Tasks: tasks, Seed: 1}, sim.Driver{Policy: p, Guard: &guard.Settings{}})
+	if err != nil || played.HandBacks != backs {
+		t.Errorf("%s: a run counts %d hand-backs (%v): want %d", cause, played.HandBacks, err, backs)
+	}
 }
 
 func text(t *testing.T, v any) string {

@@ -28,6 +28,7 @@ type Result struct {
 	Actions       int
 	Starts        int
 	Flaps         int
+	HandBacks     int // of a learned policy to its fallback
 	Crashes       int
 	Lost          int     // attempts
 	Busy          int     // answers of busy replicas
@@ -125,7 +126,7 @@ func (s *Sim) Result() Result {
 		Horizon: s.now, Tasks: s.arrived, Decided: c.timed, Late: c.late, Done: c.done, Dead: c.dead, Unfinished: c.inSystem.n,
 		P50: c.quantile(0.50), P95: c.quantile(0.95), P99: c.quantile(0.99), MaxSojourn: c.maxSojourn,
 		WorkerSeconds: c.paid.until(s.now), PeakWorkers: c.peak,
-		Actions: c.actions, Starts: c.starts, Flaps: c.flaps, Crashes: c.crashes, Lost: c.lost, Busy: c.busy,
+		Actions: c.actions, Starts: c.starts, Flaps: c.flaps, HandBacks: c.handBacks, Crashes: c.crashes, Lost: c.lost, Busy: c.busy,
 		Saturated: s.saturated(), Events: s.arrived + c.done,
 	}
 	if c.done > 0 {

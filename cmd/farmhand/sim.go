@@ -325,6 +325,9 @@ func (p *playing) tell(out io.Writer) error {
 	line("wait, service", "%s, %s in the mean", secondsText(r.Wait), secondsText(r.Service))
 	line("workers", "%.2f in the mean, %d at most; %.0f worker-seconds, %s busy", r.MeanWorkers, r.PeakWorkers, r.WorkerSeconds, percentText(r.BusyFraction))
 	line("actions", "%d, with %d starts and %d flaps", r.Actions, r.Starts, r.Flaps)
+	if r.HandBacks > 0 {
+		line("handed back", "%d times: the policy's fallback decided then", r.HandBacks)
+	}
 	if r.Crashes+r.Lost+r.Busy > 0 {
 		line("trouble", "%d crashes, %d attempts lost, %d busy answers", r.Crashes, r.Lost, r.Busy)
 	}

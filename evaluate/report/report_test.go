@@ -84,6 +84,8 @@ func TestRank(t *testing.T) {
 func TestTables(t *testing.T) {
 	var text, markdown, table bytes.Buffer
 	list := Rank(entries())
+	back := entries()
+	back[0].Episodes[0].Result.HandBacks = 3
 	if err := Text(&text, list); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +96,13 @@ func TestTables(t *testing.T) {
 	}
 	if err := Markdown(&markdown, &list[0]); err != nil || !strings.Contains(markdown.String(), "| ★ | **rule** | calibrated | 95.95 ± 0.64 |") {
 		t.Errorf("%v\n%s", err, markdown.String())
+	}
+	if strings.Contains(markdown.String(), "hand-backs") {
+		t.Errorf("hand-backs, of which there were none, in\n%s", markdown.String())
+	}
+	markdown.Reset()
+	if err := Markdown(&markdown, &Rank(back)[0]); err != nil || !strings.Contains(markdown.String(), "| hand-backs/h |") || !strings.Contains(markdown.String(), "| 1.5 |\n") {
+		t.Errorf("%v, want 3 hand-backs in two hours in\n%s", err, markdown.String())
 	}
 	var rows []evaluate.Row
 	for _, e := range entries() {

@@ -47,13 +47,17 @@ var columns = []column{
 	{"flaps/h", func(p *Place) string { return decimal(p.Values[evaluate.Flaps].Mean, 1, 0) }},
 }
 
-// columnsOf are the columns of a ranking: with a peer one more.
+// columnsOf are the columns of a ranking: one more with a peer, and one where a learned
+// policy was handed back.
 func columnsOf(r *Ranking) []column {
-	if r.Peer == "" {
-		return columns
+	list := slices.Clone(columns)
+	if r.Peer != "" {
+		list = slices.Insert(list, 9, column{"saves %", func(p *Place) string { return interval(p.Saves, 100, 1) }})
 	}
-	saves := column{"saves %", func(p *Place) string { return interval(p.Saves, 100, 1) }}
-	return slices.Insert(slices.Clone(columns), 9, saves)
+	if slices.ContainsFunc(r.Places, func(p Place) bool { return p.Values[evaluate.HandBacks].Mean > 0 }) {
+		list = append(list, column{"hand-backs/h", func(p *Place) string { return decimal(p.Values[evaluate.HandBacks].Mean, 1, 1) }})
+	}
+	return list
 }
 
 // mark of a place: the best, a miss, a load that is too much.
