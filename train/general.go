@@ -18,10 +18,12 @@ var generalActions = []string{"-1", "hold", "+1", "rule", "rule-before", "rule-p
 // a farm that it has never met it does about what the rule does. It looks minutes ahead: on a
 // farm with rare peaks what was given back is missed much later. Lateness has the same price
 // everywhere, a point as much as 8 % of the rule's workers: a weight that rises as long as
-// one scenario is late makes the policy wild on others.
+// one scenario is late makes the policy wild on others. Half of the episodes are blends of
+// loads, and most others farms of other services, deadlines and intervals.
 func General(scenarios ...*workload.Scenario) Config {
 	c := Default(scenarios...)
-	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only, c.Blend = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions, true
+	c.Learner, c.Rule, c.Fallback, c.Peer, c.Only = "ppo", GeneralRule, GeneralRule, GeneralRule, generalActions
+	c.Blend, c.Randomise = true, true
 	c.Steps, c.Round, c.Clone, c.Gamma, c.Seeds = 500_000, 131_072, 20_000, 0.995, c.Final
 	c.Late, c.Dual, c.Last = 0.4, 0, true
 	c.Adjust = func(settings any) {

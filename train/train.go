@@ -83,8 +83,9 @@ type Config struct {
 	// well as the actions allow: so a general policy is made one of a farm.
 	From []byte
 
-	// Randomise makes a farm of its own for most episodes, and for every other seed of a
-	// look (farmenv.Mix.Varied): so one policy learns to serve farms of any speed and size.
+	// Randomise makes a farm of its own for most episodes that are not blended, and for every
+	// other seed of a look where Blend is off (farmenv.Mix.Varied): so one policy learns to
+	// serve farms of any speed and size.
 	Randomise bool
 
 	// Rests lets some episodes, and every other seed of a look, begin with a silence
@@ -170,8 +171,6 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Peer != "" && !slices.Equal(c.Seeds, c.Final):
 		return fmt.Errorf("train: Seeds are %v: want those of Final, %v, with which the Peer is measured", c.Seeds, c.Final)
-	case c.Blend && c.Randomise:
-		return errors.New("train: Blend and Randomise: want one of them")
 	case c.Last && c.Patience > 0:
 		return fmt.Errorf("train: Patience is %d: want 0 where the Last policy is taken", c.Patience)
 	}

@@ -67,16 +67,17 @@ func newTrials(cfg *Config, mix *farmenv.Mix) *trials {
 	return &trials{cfg: cfg, mix: mix, kept: map[drawing]*workload.Tasks{}}
 }
 
-// draw makes the work of a scenario and seed; where farms vary, every even seed is of
-// another farm; where arrivals are blended, every even seed has such; where farms rest,
-// the work of every even seed comes after a rest.
+// draw makes the work of a scenario and seed; where arrivals are blended, every even seed
+// has such; where farms vary and arrivals are not blended, it is of another farm; where
+// farms rest, the work of every even seed comes after a rest.
 func (t *trials) draw(scenario int, seed uint64) (*workload.Scenario, *workload.Tasks) {
 	s := t.cfg.Scenarios[scenario]
-	if t.cfg.Randomise && seed%2 == 0 {
-		s = t.mix.Varied(scenario, seed)
-	}
-	if t.cfg.Blend && seed%2 == 0 {
+	switch {
+	case seed%2 > 0:
+	case t.cfg.Blend:
 		s = t.mix.Blended(scenario, seed)
+	case t.cfg.Randomise:
+		s = t.mix.Varied(scenario, seed)
 	}
 	w := t.work(s, drawing{scenario, seed})
 	if t.cfg.Rests && seed%2 == 0 {

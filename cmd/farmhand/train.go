@@ -34,7 +34,7 @@ then on follows from the share on time. The best policy on the way is written, a
 beside it a drawing of how it was learned.
 
 With --general one policy is learned for farms of many kinds: it begins with what a rule
-does that was calibrated on all of them, and may not be later than that; four learn apart, and
+does that was calibrated on all of them, and may not be later than that; eight learn apart, and
 the policy is the mean of what they would do. With --from a policy of one farm begins as
 another does, and learns for a quarter of the steps.
 
@@ -135,12 +135,9 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Jobs, c.Randomise, c.Rests, c.Patience = o.jobs, o.randomise, o.rests, o.patience
+	c.Jobs, c.Randomise, c.Rests, c.Patience = o.jobs, c.Randomise || o.randomise, o.rests, o.patience
 	if c.Peer != "" || o.peer != "" {
 		c.Seeds = c.Final // with which the peer is measured
-	}
-	if c.Randomise {
-		c.Blend = false
 	}
 	if o.hideAge {
 		c.Hide = ages()

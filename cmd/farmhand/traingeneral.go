@@ -11,7 +11,7 @@ import (
 
 const (
 	// generalSeeds are those of the learners whose mean a general policy is.
-	generalSeeds = "1-4"
+	generalSeeds = "1-8"
 	// mostMembers is how many a general policy has at most: one net holds all of theirs.
 	mostMembers = 8
 )

@@ -79,7 +79,7 @@ func (f *File) Write(w io.Writer) error {
 	tensors := []tensor{{"normalise.shift", []int{n}, f.Net.Shift}, {"normalise.scale", []int{n}, f.Net.Scale},
 		{"seen.low", []int{n}, f.Low}, {"seen.high", []int{n}, f.High}}
 	for i, l := range f.Net.Layers {
-		tensors = append(tensors, tensor{layerName(i, "weight"), []int{l.In, l.Out}, l.Weight}, tensor{layerName(i, "bias"), []int{l.Out}, l.Bias})
+		tensors = append(tensors, tensor{layerName(i, "weight"), l.shape(), l.Weight}, tensor{layerName(i, "bias"), []int{l.Out}, l.Bias})
 	}
 	return writeTensors(w, map[string]string{metaKey: text}, tensors)
 }
@@ -114,10 +114,16 @@ func Parse(b []byte) (*File, error) {
 		if !ok {
 			break
 		}
-		if len(w.shape) != 2 {
-			return nil, fmt.Errorf("learned: tensor %q has the shape %v: want in × out", w.name, w.shape)
+		l := Layer{Weight: w.values, Bias: tensors[layerName(i, "bias")].values}
+		switch len(w.shape) {
+		case 2:
+			l.In, l.Out = w.shape[0], w.shape[1]
+		case 3:
+			l.In, l.Out, l.Blocks = w.shape[0]*w.shape[1], w.shape[0]*w.shape[2], w.shape[0]
+		default:
+			return nil, fmt.Errorf("learned: tensor %q has the shape %v: want in × out, or blocks × in × out", w.name, w.shape)
 		}
-		f.Net.Layers = append(f.Net.Layers, Layer{In: w.shape[0], Out: w.shape[1], Weight: w.values, Bias: tensors[layerName(i, "bias")].values})
+		f.Net.Layers = append(f.Net.Layers, l)
 	}
 	return f, f.check()
 }

@@ -29,7 +29,7 @@ func random(seed uint64) *File {
 	f := &File{Meta: Meta{Rule: "staffing:down=20", Learner: "dqn", Environment: "Farm-v0", Seed: seed, Steps: 1000},
 		Net: Net{Shift: numbers(n), Scale: numbers(n), Limit: 10, Activation: Relu}, Low: low, High: high}
 	for _, shape := range [][2]int{{n, 64}, {64, 64}, {64, actions}} {
-		f.Net.Layers = append(f.Net.Layers, Layer{shape[0], shape[1], numbers(shape[0] * shape[1]), numbers(shape[1])})
+		f.Net.Layers = append(f.Net.Layers, Layer{In: shape[0], Out: shape[1], Weight: numbers(shape[0] * shape[1]), Bias: numbers(shape[1])})
 	}
 	return f
 }
@@ -86,7 +86,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		tensors := []tensor{{"normalise.shift", []int{n}, g.Net.Shift}, {"normalise.scale", []int{n}, g.Net.Scale},
 			{"seen.low", []int{n}, g.Low}, {"seen.high", []int{n}, g.High}}
 		for i, l := range g.Net.Layers {
-			tensors = append(tensors, tensor{layerName(i, "weight"), []int{l.In, l.Out}, l.Weight}, tensor{layerName(i, "bias"), []int{l.Out}, l.Bias})
+			tensors = append(tensors, tensor{layerName(i, "weight"), l.shape(), l.Weight}, tensor{layerName(i, "bias"), []int{l.Out}, l.Bias})
 		}
 		text, err := marshal(g.Meta)
 		if err != nil {
@@ -118,6 +118,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		"rule":                {change(func(f *File) { f.Rule = "magic" }), "magic"},
 		"fallback":            {change(func(f *File) { f.Fallback = "magic:n=3" }), `the fallback of the policy: policy: "magic" is no law`},
 		"activation":          {change(func(f *File) { f.Activation = "sine" }), "sine"},
+		"blocks do not fit":   {change(func(f *File) { l := &f.Net.Layers[1]; l.Blocks, l.Weight = 3, l.Weight[:3*21*21] }), "layer 1"},
 		"layers do not fit":   {change(func(f *File) { f.Net.Layers = f.Net.Layers[1:] }), "layer 0"},
 	} {
 		_, err := Load(c.file)

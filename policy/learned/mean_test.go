@@ -21,6 +21,9 @@ func TestMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if alone, three := len(written(t, files[0])), len(written(t, m)); three > 3*alone {
+		t.Errorf("the mean of three has %d bytes: want at most three times the %d of one", three, alone)
+	}
 	if m.Steps != 300 || !slices.Equal(m.Members, []uint64{1, 2, 3}) {
 		t.Errorf("%d steps of %v: want 300 of 1 to 3", m.Steps, m.Members)
 	}
@@ -50,16 +53,22 @@ func TestMeanOfUnlike(t *testing.T) {
 	for want, change := range map[string]func(*File){
 		"one rule":              func(f *File) { f.Rule = "static:n=2" },
 		"only and hidden":       func(f *File) { f.Only = []string{"hold"} },
-		"one activation":        func(f *File) { f.Net.Activation = Tanh },
-		"a mean of 3 layers":    func(f *File) { f.Net.Layers = f.Net.Layers[:2] },
+		"64 10] with tanh":      func(f *File) { f.Net.Activation = Tanh },
+		"a mean of nets [64 64": func(f *File) { f.Net.Layers = f.Net.Layers[:2] },
 		"activation and limit":  func(f *File) { f.Net.Limit = 3 },
 		"the mean of seeds 1 2": func(f *File) { f.Members = []uint64{1, 2} },
+		"the mean of seed 1":    func(f *File) { l := &f.Net.Layers[1]; l.Blocks, l.Weight = 2, l.Weight[:64*32] },
 	} {
 		other := random(1)
 		change(other)
 		if _, err := Mean(random(1), other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v: want %q", err, want)
 		}
+	}
+	linear := random(1)
+	linear.Net.Layers = linear.Net.Layers[:1]
+	if _, err := Mean(linear, linear); err == nil || !strings.Contains(err.Error(), "two layers or more") {
+		t.Errorf("the error is %v: want one that asks for two layers", err)
 	}
 	if _, err := Mean(); err == nil {
 		t.Error("no policies have a mean")

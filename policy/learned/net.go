@@ -30,10 +30,35 @@ type Net struct {
 	Layers       []Layer
 }
 
-// Layer is y = x·Weight + Bias. Weight has In rows of Out numbers.
+// Layer is y = x·Weight + Bias. Weight has In rows of Out numbers; of several blocks it has
+// those along the diagonal of such a matrix, one after another, and all else is 0.
 type Layer struct {
 	In, Out      int
 	Weight, Bias []float64
+	Blocks       int // 0 and 1: the whole matrix
+}
+
+// blocks are how many there are, and what each takes and makes.
+func (l *Layer) blocks() (n, in, out int) {
+	n = max(1, l.Blocks)
+	return n, l.In / n, l.Out / n
+}
+
+// shape of Weight: in × out, of several blocks blocks × in × out.
+func (l *Layer) shape() []int {
+	n, in, out := l.blocks()
+	if n == 1 {
+		return []int{in, out}
+	}
+	return []int{n, in, out}
+}
+
+// apply adds x·Weight to y.
+func (l *Layer) apply(y, x []float64) {
+	n, in, out := l.blocks()
+	for i := range n {
+		simd.AddRow(y[i*out:(i+1)*out], x[i*in:(i+1)*in], l.Weight[i*in*out:(i+1)*in*out])
+	}
 }
 
 // check says what of a net cannot be.
@@ -52,7 +77,8 @@ func (n *Net) check(features, actions int) error {
 	}
 	in := features
 	for i, l := range n.Layers {
-		if l.In != in || l.Out < 1 || l.Out > widest || len(l.Weight) != l.In*l.Out || len(l.Bias) != l.Out {
+		blocks, from, to := l.blocks()
+		if l.In != in || l.Out < 1 || l.Out > widest || blocks*from != l.In || blocks*to != l.Out || len(l.Weight) != blocks*from*to || len(l.Bias) != l.Out {
 			return fmt.Errorf("layer %d takes %d numbers and makes %d: want %d in, and 1 to %d out", i, l.In, l.Out, in, widest)
 		}
 		in = l.Out
@@ -90,7 +116,7 @@ func (n *Net) forward(x, spare *buffer) []float64 {
 		l := &n.Layers[i]
 		out := spare[:l.Out]
 		copy(out, l.Bias)
-		simd.AddRow(out, x[:l.In], l.Weight)
+		l.apply(out, x[:l.In])
 		if i < len(n.Layers)-1 {
 			n.Activation.apply(out)
 		}
