@@ -35,7 +35,7 @@ beside it a drawing of how it was learned.
 
 With --general one policy is learned for farms of many kinds: it begins with what a rule
 does that was calibrated on all of them, and may not be later than that; eight learn apart, and
-the policy is the mean of what they would do. With --from a policy of one farm begins as
+the policy is the mean of what the better four would do. With --from a policy of one farm begins as
 another does, and learns for a quarter of the steps.
 
 With --seeds several learners learn, a core each, and a row tells what each came to.
@@ -252,8 +252,8 @@ func (o *trainOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if o.general && len(seeds) > mostMembers {
-		return usage("--seeds: %d learners: want at most %d with --general, as one net holds them all", len(seeds), mostMembers)
+	if o.general && len(seeds) > mostGeneral {
+		return usage("--seeds: %d learners: want at most %d with --general, as one net holds half of them", len(seeds), mostGeneral)
 	}
 	runs := make([]*training, len(seeds))
 	for i, seed := range seeds {
