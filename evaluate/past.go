@@ -48,7 +48,7 @@ func PastOf(list []policy.Observation) (*Past, error) {
 	}
 	first, last := &list[0], &list[len(list)-1]
 	p := &Past{Farm: farmOf(last), Startup: startup(last.StartupLag)}
-	p.Farm.Start = first.Desired
+	p.Farm.Start = begun(first.Desired, &p.Farm)
 	if rate := first.Long.Rate(); rate.Known() {
 		p.Lead = float64(rate)
 	}
@@ -82,7 +82,7 @@ func PastOfRows(rows []telemetry.Row, periods []telemetry.Period, farm workload.
 	}
 	first, last := &rows[0], &rows[len(rows)-1]
 	p := &Past{Farm: farm, Startup: startup(last.StartupLag)}
-	p.Farm.Start, p.Farm.Slots, p.Farm.Deadline = first.Desired, last.Slots, last.Deadline.Or(0)
+	p.Farm.Start, p.Farm.Slots, p.Farm.Deadline = begun(first.Desired, &farm), last.Slots, last.Deadline.Or(0)
 	if first.Covered > 0 {
 		p.Lead = float64(first.Arrivals / first.Covered)
 	}
@@ -100,6 +100,15 @@ func PastOfRows(rows []telemetry.Row, periods []telemetry.Period, farm workload.
 		p.Service = law
 	}
 	return p, b.check()
+}
+
+// begun is the count that a past begins with: as many as were wanted, but for what the farm
+// may have today.
+func begun(wanted int, f *workload.Farm) int {
+	if f.Max > 0 {
+		return min(wanted, f.Max)
+	}
+	return wanted
 }
 
 // binning makes bins of what was measured.

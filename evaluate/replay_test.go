@@ -143,6 +143,14 @@ func TestPastNamesWhatIsUnknown(t *testing.T) {
 		t.Errorf("%d tasks, want 100: there were none before", n)
 	}
 	near(t, "service", policy.Maybe(p.Service.Mean()), 0.1, 1e-9)
+	// Of more than the farm may have today, as many as it may.
+	p, err = PastOf(see(11, func(i int, o *policy.Observation) { o.Desired = 9 - i/2 }))
+	if err != nil || p.Farm.Start != 5 {
+		t.Fatalf("%+v %v", p, err)
+	}
+	if _, err := (&Replay{}).Actual(t.Context(), p); err != nil {
+		t.Error(err)
+	}
 }
 
 // Services drawn from histograms have their mean and their tail.

@@ -22,7 +22,8 @@ const (
 	leastTasks   = 500              // of a stretch
 	mostTasks    = 1_000_000        // of a stretch: it has to fit into memory
 	mostRate     = 10_000           // tasks a second that a row can have
-	longest      = 86_400           // s that services of a row can last
+	longest      = 86_400           // s that services and start-ups of a row can last
+	mostSlots    = 1000             // of a replica, as package sim has it
 	unbalanced   = 0.1              // share of a stretch's tasks that may be unaccounted for
 	gapIntervals = 3                // between two rows, at most
 )
@@ -69,16 +70,21 @@ func Stretches(rows []telemetry.Row, periods []telemetry.Period, farm workload.F
 	return list, notes
 }
 
-// plausible reports whether a row can be: nothing is negative, services end within a
-// day, and no farm is that busy.
+// plausible reports whether a row can be: nothing is negative, services and start-ups
+// end within a day, and no farm is that busy.
 func plausible(r *telemetry.Row) bool {
 	for _, x := range []policy.Maybe{r.Length, r.Covered, r.Arrivals, r.Done, r.Decided, r.Late, r.Waiting, r.Running, r.Delayed, r.ServiceMean, r.ServiceSD, r.StartupLag, r.Deadline} {
 		if x < 0 { // what is unknown is not
 			return false
 		}
 	}
-	if r.Desired < 0 || r.Slots < 0 || r.Late > r.Decided || r.ServiceMean > longest {
+	if r.Desired < 0 || r.Slots < 0 || r.Slots > mostSlots || r.Late > r.Decided {
 		return false
+	}
+	for _, x := range []policy.Maybe{r.ServiceMean, r.ServiceSD, r.StartupLag} {
+		if x > longest {
+			return false
+		}
 	}
 	return !r.Arrivals.Known() || r.Covered > 0 && r.Covered <= 2*max(r.Length, 1) && r.Arrivals <= mostRate*r.Covered
 }

@@ -60,6 +60,9 @@ func poisons(t testing.TB) map[string][]telemetry.Row {
 		"lost arrivals":   change(2, func(r *telemetry.Row) { r.Arrivals = 0 }),
 		"idle":            idle,
 		"trickle":         trickle,
+		"huge slots":      change(1, func(r *telemetry.Row) { r.Slots = 5000 }),
+		"endless start":   change(1, func(r *telemetry.Row) { r.StartupLag = policy.Maybe(math.Inf(1)) }),
+		"endless spread":  change(1, func(r *telemetry.Row) { r.ServiceSD = 1e200 }),
 		"a gap":           slices.Concat(good[:300], good[2000:2400]),
 		"clock jumps":     slices.Concat(moved(good[:900], 40*24*time.Hour), moved(good[900:1800], -40*24*time.Hour), good[1800:]),
 		"time stands":     change(1, func(r *telemetry.Row) { r.At = good[0].At }),
@@ -85,7 +88,7 @@ func TestPoisonedTelemetryPromotesNothing(t *testing.T) {
 // What cannot be is left out, and said.
 func TestPoisonIsLeftOut(t *testing.T) {
 	for name, want := range map[string]string{
-		"garbage burst": "cannot be", "negative counts": "cannot be", "lost arrivals": "do not add up", "idle": "fewer than 500 tasks",
+		"garbage burst": "cannot be", "negative counts": "cannot be", "huge slots": "cannot be", "endless start": "cannot be", "endless spread": "cannot be", "lost arrivals": "do not add up", "idle": "fewer than 500 tasks",
 		"a gap": "unseen seeds alone", "time stands": "shorter than",
 	} {
 		list, notes := Traffic(poisons(t)[name], nil, burst(t).Farm)

@@ -161,9 +161,11 @@ func (h Hand) judge(obs *policy.Observation, a Answer, trial *Trial) (Hand, *Han
 		return h.back(CauseSlow, "it took %.1f ms to decide, more than %g", 1000*a.Seconds, 1000*SlowAfter)
 	}
 	switch {
+	case obs.Stale() || obs.Ready == 0:
+		// Stale signals say nothing, and a farm that wakes from zero is not known yet.
 	case a.Strange.Widths > StrangeAfter:
 		h.Strange++
-	case !obs.Stale(): // stale signals say nothing
+	default:
 		h.Strange = 0
 	}
 	if h.Strange >= StrangeTicks {

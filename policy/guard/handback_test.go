@@ -102,12 +102,16 @@ func TestHandBackAtOnce(t *testing.T) {
 }
 
 // Three strange decisions in a row are too many; stale signals neither count nor
-// begin anew.
+// begin anew, nor does a farm that has no replica ready.
 func TestHandBackOfTheStrange(t *testing.T) {
 	l := teach(t)
-	show := func(widths float64, stale bool) bool {
+	ready := max(1, l.obs.Ready)
+	show := func(widths float64, stale, asleep bool) bool {
 		l.p.answer.Strange = policy.Strange{Feature: "load_short", Widths: widths}
-		l.obs.Waiting = 0
+		l.obs.Waiting, l.obs.Ready = 0, ready
+		if asleep {
+			l.obs.Ready = 0
+		}
 		if stale {
 			l.obs.Waiting, l.p.answer.Strange = policy.Unknown, policy.Strange{}
 		}
@@ -117,9 +121,10 @@ func TestHandBackOfTheStrange(t *testing.T) {
 	for i, c := range []struct {
 		widths float64
 		stale  bool
+		asleep bool
 		back   bool
-	}{{0.51, false, false}, {0.51, false, false}, {0.5, false, false}, {9, false, false}, {0, true, false}, {9, false, false}, {0, true, false}, {0.6, false, true}} {
-		if back := show(c.widths, c.stale); back != c.back {
+	}{{widths: 0.51}, {widths: 0.51}, {widths: 0.5}, {widths: 9}, {stale: true}, {widths: 17, asleep: true}, {widths: 9}, {stale: true}, {asleep: true}, {widths: 0.6, back: true}} {
+		if back := show(c.widths, c.stale, c.asleep); back != c.back {
 			t.Fatalf("decision %d: %+v", i, l.hand)
 		}
 	}

@@ -97,6 +97,12 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		}
 		return out.Bytes()
 	}
+	var bomb bytes.Buffer
+	same := make([]float64, 100)
+	if err := writeTensors(&bomb, nil, []tensor{{"a", []int{100}, same}, {"b", []int{100}, same}}); err != nil {
+		t.Fatal(err)
+	}
+	overlapping := bytes.Replace(bomb.Bytes(), []byte("[800,1600]"), []byte("[0,800]   "), 1)[:bomb.Len()-800]
 	huge := slices.Clone(whole)
 	binary.LittleEndian.PutUint64(huge, 1<<63)
 	for name, c := range map[string]struct {
@@ -118,6 +124,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		"rule":                {change(func(f *File) { f.Rule = "magic" }), "magic"},
 		"fallback":            {change(func(f *File) { f.Fallback = "magic:n=3" }), `the fallback of the policy: policy: "magic" is no law`},
 		"activation":          {change(func(f *File) { f.Activation = "sine" }), "sine"},
+		"overlap":             {overlapping, "overlap"},
 		"blocks do not fit":   {change(func(f *File) { l := &f.Net.Layers[1]; l.Blocks, l.Weight = 3, l.Weight[:3*21*21] }), "layer 1"},
 		"layers do not fit":   {change(func(f *File) { f.Net.Layers = f.Net.Layers[1:] }), "layer 0"},
 	} {

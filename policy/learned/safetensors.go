@@ -78,6 +78,7 @@ func readTensors(r io.Reader) (metadata map[string]string, tensors map[string]te
 		return nil, nil, fmt.Errorf("its header is no JSON object: %w", err)
 	}
 	tensors = map[string]tensor{}
+	left := len(data) // bytes that no tensor has: a small file may not name the same ones a thousand times
 	for name, raw := range header {
 		if name == "__metadata__" {
 			if err := json.Unmarshal(raw, &metadata); err != nil {
@@ -88,6 +89,9 @@ func readTensors(r io.Reader) (metadata map[string]string, tensors map[string]te
 		var h tensorHeader
 		if err := json.Unmarshal(raw, &h); err != nil {
 			return nil, nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if left -= max(0, h.Offsets[1]-h.Offsets[0]); left < 0 {
+			return nil, nil, fmt.Errorf("its tensors overlap: want each of the %d bytes in one of them", len(data))
 		}
 		values, err := h.values(data)
 		if err != nil {
