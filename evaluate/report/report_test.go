@@ -101,7 +101,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("hand-backs, of which there were none, in\n%s", markdown.String())
 	}
 	markdown.Reset()
-	if err := Markdown(&markdown, &Rank(back)[0]); err != nil || !strings.Contains(markdown.String(), "| hand-backs/h |") || !strings.Contains(markdown.String(), "| 1.5 |\n") {
+	if err := Markdown(&markdown, &Rank(back)[0]); err != nil || !strings.Contains(markdown.String(), "| hand-backs/h |") || !strings.Contains(markdown.String(), "| 1.50 |\n") {
 		t.Errorf("%v, want 3 hand-backs in two hours in\n%s", err, markdown.String())
 	}
 	var rows []evaluate.Row

@@ -55,7 +55,7 @@ func columnsOf(r *Ranking) []column {
 		list = slices.Insert(list, 9, column{"saves %", func(p *Place) string { return interval(p.Saves, 100, 1) }})
 	}
 	if slices.ContainsFunc(r.Places, func(p Place) bool { return p.Values[evaluate.HandBacks].Mean > 0 }) {
-		list = append(list, column{"hand-backs/h", func(p *Place) string { return decimal(p.Values[evaluate.HandBacks].Mean, 1, 1) }})
+		list = append(list, column{"hand-backs/h", func(p *Place) string { return decimal(p.Values[evaluate.HandBacks].Mean, 1, 2) }})
 	}
 	return list
 }
