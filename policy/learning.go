@@ -20,4 +20,7 @@ type Learned interface {
 type Strange struct {
 	Feature string  `json:"feature"`
 	Widths  float64 `json:"widths"` // how far, in widths of its range in training
+	Value   float64 `json:"value"`  // what it is
+	Low     float64 `json:"low"`    // its range in training
+	High    float64 `json:"high"`
 }

@@ -104,6 +104,7 @@ type Hand struct {
 	Reason  string    `json:"reason,omitempty"`
 	Left    float64   `json:"left,omitempty"`    // seconds until the policy may decide again; 0 = it does
 	Pause   float64   `json:"pause,omitempty"`   // seconds of the last hand-back
+	Asked   string    `json:"asked,omitempty"`   // what the farm is asked to keep, where that may have been strange
 	Strange int       `json:"strange,omitempty"` // strange observations in a row
 	Worse   int       `json:"worse,omitempty"`   // lost trials in a row
 }
@@ -136,17 +137,18 @@ func (h Hand) Consult(obs *policy.Observation, p policy.Learned, fallback policy
 }
 
 // advance brings the state to the observation: time passes, and a policy that was
-// promoted begins anew.
+// promoted begins anew, as does one to which the farm was strange that is asked for
+// something else now.
 func (h Hand) advance(obs *policy.Observation, name string) Hand {
 	at := obs.At.UTC() // the wall clock alone, as after JSON
-	if h.Version != handVersion || h.Policy != name {
+	if h.Version != handVersion || h.Policy != name || h.Cause == CauseStrange && h.Asked != asked(obs) {
 		return Hand{Version: handVersion, Policy: name, At: at}
 	}
 	elapsed := at.Sub(h.At).Seconds()
 	h.At = at
 	if h.Left > 0 && elapsed > 0 {
 		if h.Left -= elapsed; h.Left <= 0 {
-			h.Left, h.Cause, h.Reason, h.Strange, h.Worse = 0, "", "", 0, 0
+			h.Left, h.Cause, h.Reason, h.Asked, h.Strange, h.Worse = 0, "", "", "", 0, 0
 		}
 	}
 	return h
@@ -169,7 +171,7 @@ func (h Hand) judge(obs *policy.Observation, a Answer, trial *Trial) (Hand, *Han
 		h.Strange = 0
 	}
 	if h.Strange >= StrangeTicks {
-		return h.back(CauseStrange, "%s lies %.2g times the width of its range in training outside of it, for %d decisions", a.Strange.Feature, a.Strange.Widths, h.Strange)
+		return h.strange(obs, &a.Strange)
 	}
 	if trial == nil || trial.Policy != h.Policy {
 		return h, nil
@@ -183,6 +185,17 @@ func (h Hand) judge(obs *policy.Observation, a Answer, trial *Trial) (Hand, *Han
 		return h.back(cause, "%s, %d times running", reason, h.Worse)
 	}
 	return h, nil
+}
+
+// strange hands back for what training never saw, until the farm is asked for something else.
+func (h Hand) strange(obs *policy.Observation, s *policy.Strange) (Hand, *HandBack) {
+	h.Asked = asked(obs)
+	return h.back(CauseStrange, "%s is %.3g for %d decisions, and was %.3g to %.3g in training", s.Feature, s.Value, h.Strange, s.Low, s.High)
+}
+
+// asked is what a farm is asked to keep, as text.
+func asked(o *policy.Observation) string {
+	return fmt.Sprintf("interval %g, deadline %g, target %g, slots %d, min %d, max %d", o.Interval, o.Deadline, o.Target, o.Slots, o.Min, o.Max)
 }
 
 // back hands back, for twice as long as the last time.

@@ -107,7 +107,7 @@ func TestHandBackOfTheStrange(t *testing.T) {
 	l := teach(t)
 	ready := max(1, l.obs.Ready)
 	show := func(widths float64, stale, asleep bool) bool {
-		l.p.answer.Strange = policy.Strange{Feature: "load_short", Widths: widths}
+		l.p.answer.Strange = policy.Strange{Feature: "load_short", Widths: widths, Value: 4, Low: 1, High: 2}
 		l.obs.Waiting, l.obs.Ready = 0, ready
 		if asleep {
 			l.obs.Ready = 0
@@ -128,8 +128,16 @@ func TestHandBackOfTheStrange(t *testing.T) {
 			t.Fatalf("decision %d: %+v", i, l.hand)
 		}
 	}
-	if l.back.Cause != guard.CauseStrange || !strings.Contains(l.back.Reason, "load_short") {
+	if l.back.Cause != guard.CauseStrange || !strings.Contains(l.back.Reason, "load_short is 4 for 3 decisions, and was 1 to 2 in training") {
 		t.Errorf("%+v", l.back)
+	}
+	// Asked for something else it is another farm.
+	if show(0, false, false); !l.hand.Back() {
+		t.Errorf("%+v", l.hand)
+	}
+	l.obs.Deadline++
+	if show(0, false, false); l.hand.Back() || l.hand.Pause != 0 {
+		t.Errorf("with another deadline: %+v", l.hand)
 	}
 }
 

@@ -80,7 +80,7 @@ func (p *Policy) strange(features []float64) (s policy.Strange) {
 			continue
 		}
 		if out := max(p.Low[i]-v, v-p.High[i]) / p.widths[i]; out > s.Widths {
-			s = policy.Strange{Feature: p.Features[i], Widths: out}
+			s = policy.Strange{Feature: p.Features[i], Widths: out, Value: v, Low: p.Low[i], High: p.High[i]}
 		}
 	}
 	return s
