@@ -140,7 +140,8 @@ type Store interface {
 	// longer has the run.
 	Hold(ctx context.Context, id, holder string, p Progress) error
 	// Commit ends a slice: it keeps the checkpoint, and the run is at the next slice,
-	// or over. The error is ErrLost, with nothing changed.
+	// or over. The error is ErrLost, with nothing changed. A holder that does not know
+	// whether it was kept may call again.
 	Commit(ctx context.Context, r *Run, holder string, checkpoint []byte) error
 	// Cancel a run. It returns what the run is then.
 	Cancel(ctx context.Context, id string) (Run, error)

@@ -175,9 +175,10 @@ func (s *Store) Commit(ctx context.Context, r *trainer.Run, holder string, check
 			return err
 		}
 		// The holder is part of the name: who has lost the run must not write over the
-		// checkpoint of who has it now.
+		// checkpoint of who has it now. What is there is of a call whose answer was lost,
+		// and may be linked.
 		key = checkpointKey + r.ID + ":" + strconv.Itoa(r.Slice+1) + ":" + holder
-		if err := s.rdb.Set(ctx, key, small, unlinked).Err(); err != nil {
+		if err := s.rdb.SetNX(ctx, key, small, unlinked).Err(); err != nil {
 			return failed("checkpoint", err)
 		}
 	}

@@ -172,6 +172,30 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// A commit whose answer was lost is made again: it was kept, and so is the checkpoint.
+func TestCommitAgain(t *testing.T) {
+	f := setup(t)
+	f.create("a")
+	r := f.begin("a", 0, "h")
+	for range 2 {
+		f.want("a commit", f.Commit(ctx, &r, "h", []byte("x")), nil)
+		got, err := f.Get(ctx, "a")
+		if d := f.rdb.PTTL(ctx, got.Checkpoint).Val(); err != nil || got.Slice != 1 || d <= time.Hour {
+			t.Errorf("%+v, %v: the checkpoint stays for %s", got, err, d)
+		}
+	}
+	last := f.begin("a", 1, "i")
+	f.want("while the next slice is held", f.Commit(ctx, &r, "h", []byte("x")), nil)
+	if got, err := f.Get(ctx, "a"); err != nil || !got.Held {
+		t.Errorf("the next slice: %+v, %v", got, err)
+	}
+	last.State = trainer.Done
+	for range 2 {
+		f.want("the last commit", f.Commit(ctx, &last, "i", nil), nil)
+	}
+	f.want("after another one's", f.Commit(ctx, &r, "h", []byte("x")), trainer.ErrLost)
+}
+
 // A holder whose lease is over, but whom nobody followed, may end its slice.
 func TestLateButAlone(t *testing.T) {
 	f := setup(t)

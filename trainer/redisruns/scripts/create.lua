@@ -10,7 +10,7 @@ local apart = tonumber(ARGV[8])
 if apart > 0 and now - (tonumber(redis.call('HGET', KEYS[4], ARGV[7]) or '') or -1e18) < apart then return 'early' end
 if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then return 'full' end
 redis.call('HSET', KEYS[1], 'request', ARGV[3], 'state', 'running', 'slice', '0', 'slice_us', ARGV[5], 'created', us(now), 'heartbeat', us(now),
-  'holder', '', 'until', '0', 'tries', '0', 'posts', '0', 'progress', ARGV[4], 'error', '', 'checkpoint', '')
+  'holder', '', 'until', '0', 'committer', '', 'tries', '0', 'posts', '0', 'progress', ARGV[4], 'error', '', 'checkpoint', '')
 redis.call('PEXPIRE', KEYS[1], ARGV[9])
 redis.call('ZADD', KEYS[3], us(now), ARGV[2])
 alive(ARGV[2])
