@@ -118,6 +118,9 @@ func (o *trainOptions) config(cmd *cobra.Command) (train.Config, error) {
 		}
 		o.checkpoint = o.resume
 	}
+	if o.seeds != "" && cmd.Flags().Changed("seed") {
+		return train.Config{}, usage("--seed and --seeds: want one of them")
+	}
 	if o.general && cmd.Flags().Changed("learner") && o.learner != "ppo" {
 		return train.Config{}, usage("--learner %s: a general policy is learned by ppo", o.learner)
 	}

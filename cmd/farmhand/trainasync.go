@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -95,7 +96,7 @@ func (t *asyncTraining) do(cmd *cobra.Command) error {
 	if err := t.print(cmd, run, func() { writeRun(cmd.OutOrStdout(), run) }); err != nil {
 		return err
 	}
-	return runError(run)
+	return t.ending(run)
 }
 
 // request is what the flags ask for; what they do not say is the trainer's own default.
@@ -255,13 +256,16 @@ func meanText(m policy.Maybe) string {
 	return fmt.Sprintf("%.4g", float64(m))
 }
 
-// runError is the exit of a run: what was not promoted for its farm was refused.
-func runError(r trainer.Run) error {
+// ending is the exit of a run: what was not promoted for its farm was refused. Who
+// cancels has what it wants; to all others the run is a part of what was asked for.
+func (t *asyncTraining) ending(r trainer.Run) error {
 	switch {
 	case r.State == trainer.Failed:
 		return fmt.Errorf("the training has failed: %s", oneLine(r.Error))
 	case r.State == trainer.Done && r.Request.Farm != "" && !r.Progress.Promoted:
 		return &exitError{code: exitRefused}
+	case false:
+		return &exitError{code: exitPartly, err: errors.New("the training was cancelled; begin it again with --async")}
 	}
 	return nil
 }

@@ -126,13 +126,22 @@ func TestTrainAsync(t *testing.T) {
 }
 
 // What does not become the champion ends with the code of a refusal, what fails with
-// that of a failure.
+// that of a failure, what somebody else cancelled with that of what is done in part.
 func TestTrainAsyncOutcomes(t *testing.T) {
 	if out, talk, code := trained(t, setupTrainer(trainer.Done, false), "--async", "--farm", "web", "--follow"); code != exitRefused || !strings.Contains(out, "rejected") {
 		t.Errorf("rejected: code %d: %s\n%s", code, out, talk)
 	}
 	if _, talk, code := trained(t, setupTrainer(trainer.Failed, false), "--async", "--scenario", "bursty", "--follow"); code != exitFailed || !strings.Contains(talk, "no luck") {
 		t.Errorf("failed: code %d: %s", code, talk)
+	}
+	cancelled := setupTrainer(trainer.Cancelled, false)
+	for _, args := range [][]string{{"--async", "--farm", "web", "--follow"}, {"--run", "a"}, {"--run", "a", "--follow"}} {
+		if args[0] == "--run" {
+			cancelled.runs["a"] = &trainer.Run{ID: "a", State: trainer.Cancelled}
+		}
+		if _, talk, code := trained(t, cancelled, args...); code != exitPartly || !strings.Contains(talk, "the training was cancelled") {
+			t.Errorf("%v: cancelled elsewhere: code %d: %s", args, code, talk)
+		}
 	}
 	f := setupTrainer(trainer.Done, false)
 	if _, _, err := f.Start(t.Context(), "a", trainer.Request{Farm: "web"}); err != nil {

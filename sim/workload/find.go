@@ -182,7 +182,10 @@ func (o Options) Trace(name string) (*Trace, error) {
 	}
 	t, err := ReadTrace(file)
 	if errors.Is(err, os.ErrNotExist) {
-		names, _ := o.List() // the error is that of a name all the same
+		names, err := o.List()
+		if err != nil {
+			return nil, fmt.Errorf("no trace %q: %w: want the folder of traces", name, err)
+		}
 		return nil, fmt.Errorf("no trace %q in %s: want one of %s", name, filepath.Dir(file), strings.Join(names, ", "))
 	}
 	if err != nil {

@@ -245,6 +245,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"burst", own, `no scenario "burst": want one of burst-cron-150ms, burst-150ms, constant, periodic, variable, bursty, ramp, flash, paper-as-run, paper-fixed, trace:NAME, or a .yaml or .csv file`},
 		{"constant:shuffled", own, "no scenario"}, {"trace:none", own, `no trace "none" in testdata: want one of quantiles, tasks, tiny`},
+		{"trace:none", Options{Traces: "nowhere"}, "nowhere: no such file or directory: want the folder of traces"},
 		{"trace:../tiny", own, "is no name of a trace"}, {"trace:tasks", own, "has a line per task: want counts"},
 		{"trace:tiny", Options{}, "name it with --traces or FARMHAND_TRACES"},
 		{"testdata/tiny.csv", Options{}, "says no deadline: want one with --deadline"},
