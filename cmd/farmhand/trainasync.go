@@ -264,7 +264,7 @@ func (t *asyncTraining) ending(r trainer.Run) error {
 		return fmt.Errorf("the training has failed: %s", oneLine(r.Error))
 	case r.State == trainer.Done && r.Request.Farm != "" && !r.Progress.Promoted:
 		return &exitError{code: exitRefused}
-	case false:
+	case r.State == trainer.Cancelled && t.cancel == "":
 		return &exitError{code: exitPartly, err: errors.New("the training was cancelled; begin it again with --async")}
 	}
 	return nil
