@@ -73,6 +73,11 @@ func TestDamagedAliases(t *testing.T) {
 		b.rdb.HSet(ctx, keys+"meta", one, "{")
 		_, err = b.List(ctx)
 		b.wants("meta", err, registry.ErrDamaged)
+		b.rdb.HDel(ctx, keys+"verdicts:"+one, "f")
+		b.put(1)
+		if list, err := b.List(ctx); err != nil || list[0].Origin.By != "test" {
+			b.Errorf("after the file came again: %+v, %v", list, err)
+		}
 
 		for _, key := range []string{"aliases", "history:f", "order", "meta"} {
 			b.rdb.Del(ctx, keys+key)

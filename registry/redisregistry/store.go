@@ -100,11 +100,19 @@ func (s *Store) Import(ctx context.Context, file []byte, o registry.Origin) (str
 	if len(o.By) > registry.MaxText || len(o.Note) > registry.MaxText {
 		return "", fmt.Errorf("%w: by and note have %d and %d bytes: want at most %d", registry.ErrInvalid, len(o.By), len(o.Note), registry.MaxText)
 	}
+	version := registry.VersionOf(file)
+	var known kept // what is damaged of it is written anew
+	text, err := s.rdb.HGet(ctx, metaKey, version).Bytes()
+	if found(err) != nil {
+		return "", failed("import", err)
+	}
+	if err == nil && json.Unmarshal(text, &known) == nil {
+		o = known.Origin
+	}
 	meta, err := json.Marshal(kept{o, len(file), summary})
 	if err != nil {
 		return "", fmt.Errorf("registry: import: %w", err)
 	}
-	version := registry.VersionOf(file)
 	room, err := importScript.Run(ctx, s.rdb, []string{orderKey, metaKey, aliasesKey},
 		version, file, meta, s.limits.Versions, s.limits.Bytes, fileKey, verdictsKey).Bool()
 	if err != nil {

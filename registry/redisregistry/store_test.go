@@ -108,12 +108,14 @@ func TestImport(t *testing.T) {
 			b.Error("what comes out is not what was put in")
 		}
 		other := b.put(2)
+		_, err = b.Import(b.Context(), file, registry.Origin{By: "another", Note: "again"})
+		b.must(err)
 		list, err := b.List(b.Context())
 		b.must(err)
 		if len(list) != 2 || list[0].Version != other || list[1].Version != v {
 			b.Fatalf("the list is %+v: want the newest first", list)
 		}
-		if k := list[1]; k.Origin.By != "test" || k.Bytes != len(file) || k.Summary.Learner != "dqn" || time.Since(k.At).Abs() > time.Minute || len(k.Uses) > 0 {
+		if k := list[1]; k.Origin != (registry.Origin{By: "test", Note: "seed"}) || k.Bytes != len(file) || k.Summary.Learner != "dqn" || time.Since(k.At).Abs() > time.Minute || len(k.Uses) > 0 {
 			b.Errorf("it is said to be %+v", k)
 		}
 		for _, name := range []string{v, v[:12], v[:4]} {
