@@ -71,11 +71,13 @@ type Registry interface {
 	// by a rollback.
 	Rollback(ctx context.Context, farm string, r Reason) (version string, err error)
 
-	// Aliases of a farm.
+	// Aliases of a farm. One that is damaged is left out, and the error says which; a
+	// forced promotion mends them.
 	Aliases(ctx context.Context, farm string) (Aliases, error)
 	// List all versions, the newest first.
 	List(ctx context.Context) ([]Version, error)
-	// History of a farm's aliases, the newest first; HistoryLength at most.
+	// History of a farm's aliases, the newest first; HistoryLength at most. A change
+	// that is damaged is left out, and the error says so.
 	History(ctx context.Context, farm string) ([]Change, error)
 }
 

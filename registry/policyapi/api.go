@@ -45,13 +45,15 @@ type Listing struct {
 	Aliases  *registry.Aliases  `json:"aliases,omitempty"` // of the farm
 	Policies []registry.Version `json:"policies"`
 	History  []registry.Change  `json:"history,omitempty"` // of the farm
+	Damaged  []string           `json:"damaged,omitempty"` // what of aliases and history is left out
 }
 
 // Moved is the answer to a promotion or rollback.
 type Moved struct {
 	Farm    string           `json:"farm"`
 	Aliases registry.Aliases `json:"aliases"`
-	Changed bool             `json:"changed"` // false: it was champion already, and nothing was forced
+	Changed bool             `json:"changed"`           // false: it was champion already, and nothing was forced
+	Damaged []string         `json:"damaged,omitempty"` // what of the aliases is left out
 }
 
 // New serves the API.
@@ -95,11 +97,12 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		aliases, err := a.Registry.Aliases(r.Context(), v.Farm)
-		if err != nil {
+		if err := a.rest(r, err, &v.Damaged); err != nil {
 			return err
 		}
 		v.Aliases = &aliases
-		if v.History, err = a.Registry.History(r.Context(), v.Farm); err != nil {
+		v.History, err = a.Registry.History(r.Context(), v.Farm)
+		if err := a.rest(r, err, &v.Damaged); err != nil {
 			return err
 		}
 		v.Policies = slices.DeleteFunc(all, func(p registry.Version) bool {
@@ -199,11 +202,23 @@ func (a *api) moved(w http.ResponseWriter, r *http.Request, farm string, move fu
 	if err != nil {
 		return err
 	}
-	aliases, err := a.Registry.Aliases(r.Context(), farm)
-	if err != nil {
+	m := Moved{Farm: farm, Changed: before != after}
+	m.Aliases, err = a.Registry.Aliases(r.Context(), farm)
+	if err := a.rest(r, err, &m.Damaged); err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, Moved{farm, aliases, before != after})
+	return answer(w, http.StatusOK, m)
+}
+
+// rest lets what is whole be answered where the rest is damaged, which goes into the log
+// and into damaged; other errors it returns.
+func (a *api) rest(r *http.Request, err error, damaged *[]string) error {
+	if !errors.Is(err, registry.ErrDamaged) {
+		return err
+	}
+	a.Log.Error("the registry is damaged", "path", r.URL.Path, "error", err)
+	*damaged = append(*damaged, detail(err))
+	return nil
 }
 
 // moving reads what a request to move an alias says.
@@ -241,7 +256,7 @@ func (a *api) resolve(r *http.Request) (string, error) {
 		return a.Registry.Resolve(r.Context(), name)
 	}
 	of, err := a.Registry.Aliases(r.Context(), farm)
-	if err != nil {
+	if err != nil && !errors.Is(err, registry.ErrDamaged) {
 		return "", err
 	}
 	version, ok := map[string]string{"champion": of.Champion, "challenger": of.Challenger, "previous": of.Previous}[alias]
@@ -249,6 +264,8 @@ func (a *api) resolve(r *http.Request) (string, error) {
 	case !ok:
 		return "", problem.New(http.StatusUnprocessableEntity, "unknown-alias", fmt.Sprintf("%.80q is no alias", alias)).
 			At("name", "want FARM:champion, FARM:challenger or FARM:previous")
+	case version == "" && err != nil: // it may be the one that is damaged
+		return "", err
 	case version == "":
 		return "", fmt.Errorf("%w: %.80s has no %s", registry.ErrUnknown, farm, alias)
 	}

@@ -188,6 +188,47 @@ func TestDamageAndOutage(t *testing.T) {
 	b.refused(503, "unavailable", "", "POST", "/policies", string(registrytest.File(t, 2)))
 }
 
+// What is damaged of a farm is named, and hides nothing else; a rollback works beside it,
+// and a forced promotion mends it.
+func TestDamagedAliases(t *testing.T) {
+	b := setup(t)
+	one, two := b.put(1).Version, b.put(2).Version
+	promote := func(version string) (m policyapi.Moved) {
+		b.get(&m, "POST", "/policies/"+version+"/promote?farm=thumbnail", `{"reason":"x","forced":true}`)
+		return m
+	}
+	promote(one)
+	promote(two)
+	const aliases, history = "farmhand:{policies}:aliases", "farmhand:{policies}:history:thumbnail"
+	b.redis.HSet(aliases, "challenger thumbnail", "garbage")
+	if _, err := b.redis.Lpush(history, "garbage"); err != nil {
+		t.Fatal(err)
+	}
+	var l policyapi.Listing
+	b.get(&l, "GET", "/policies?farm=thumbnail", "")
+	if *l.Aliases != (registry.Aliases{Champion: two, Previous: one}) || len(l.Policies) != 2 || len(l.History) != 2 ||
+		len(l.Damaged) != 2 || !strings.Contains(l.Damaged[0], `the challenger of thumbnail is "garbage"`) || !strings.Contains(l.Damaged[1], "the history of thumbnail") {
+		t.Errorf("listed: %+v", l)
+	}
+	b.refused(500, "registry-damaged", "name", "GET", "/policies/thumbnail:challenger", "")
+	var v registry.Version
+	b.get(&v, "GET", "/policies/thumbnail:previous", "")
+	var m policyapi.Moved
+	b.get(&m, "POST", "/policies/rollback?farm=thumbnail", "")
+	if m.Aliases != (registry.Aliases{Champion: one}) || !m.Changed || len(m.Damaged) != 1 {
+		t.Errorf("rolled back: %+v", m)
+	}
+	b.redis.HSet(aliases, "champion thumbnail", "not a version")
+	if m := promote(two); m.Aliases != (registry.Aliases{Champion: two}) || !m.Changed || m.Damaged != nil {
+		t.Errorf("mended: %+v", m)
+	}
+	l = policyapi.Listing{}
+	b.get(&l, "GET", "/policies?farm=thumbnail", "")
+	if len(l.Damaged) != 1 || l.History[0].From != "" || l.History[0].To != two {
+		t.Errorf("after it was mended: %+v", l)
+	}
+}
+
 func TestTokenIsWanted(t *testing.T) {
 	b := setup(t)
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/policies", bytes.NewReader(registrytest.File(t, 1)))

@@ -1,6 +1,7 @@
 package redisregistry_test
 
 import (
+	"strings"
 	"testing"
 
 	"farmhand/registry"
@@ -48,6 +49,45 @@ func TestDamagedBytes(t *testing.T) {
 	})
 }
 
+// Of a farm's aliases the damaged one alone is not usable: the error names it, and a
+// forced promotion, also of the champion itself, mends it.
+func TestOneDamagedAlias(t *testing.T) {
+	both(t, redisregistry.Limits{}, func(b *bench) {
+		ctx, one, two := b.Context(), b.put(1), b.put(2)
+		for _, c := range []struct {
+			alias, text, promote string
+			rest, mended         registry.Aliases
+			back                 error
+		}{
+			{"champion", "not a version", one, registry.Aliases{Challenger: one, Previous: one}, registry.Aliases{Champion: one}, nil},
+			{"challenger", "garbage", one, registry.Aliases{Champion: two, Previous: one}, registry.Aliases{Champion: one, Previous: two}, nil},
+			{"challenger", strings.Repeat("x", 64), two, registry.Aliases{Champion: two, Previous: one}, registry.Aliases{Champion: two, Previous: one}, nil},
+			{"previous", "garbage", two, registry.Aliases{Champion: two, Challenger: one}, registry.Aliases{Champion: two, Challenger: one}, registry.ErrDamaged},
+		} {
+			damage := func() {
+				b.rdb.HSet(ctx, keys+"aliases", "champion f", two, "challenger f", one, "previous f", one)
+				b.is("f", two, one, one)
+				b.rdb.HSet(ctx, keys+"aliases", c.alias+" f", c.text)
+			}
+			damage()
+			a, err := b.Aliases(ctx, "f")
+			if b.wants(c.alias, err, registry.ErrDamaged); a != c.rest || !strings.Contains(err.Error(), "the "+c.alias+" of f is ") {
+				b.Errorf("%s is damaged: %+v, %v", c.alias, a, err)
+			}
+			_, err = b.Rollback(ctx, "f", registry.Reason{})
+			b.wants(c.alias+": rollback", err, c.back)
+			damage()
+			b.must(b.Promote(ctx, "f", c.promote, forced("mended")))
+			b.is("f", c.mended.Champion, c.mended.Challenger, c.mended.Previous)
+			h, err := b.History(ctx, "f")
+			b.must(err)
+			if h[0].From != c.rest.Champion {
+				b.Errorf("%s was damaged: from %q, want %q", c.alias, h[0].From, c.rest.Champion)
+			}
+		}
+	})
+}
+
 // Aliases, lists and histories that are not what was written are errors too, and who
 // insists may put another champion in their place.
 func TestDamagedAliases(t *testing.T) {
@@ -63,10 +103,15 @@ func TestDamagedAliases(t *testing.T) {
 		b.rdb.HSet(ctx, keys+"terms", "f", "many")
 		_, _, err = b.Champion(ctx, "f")
 		b.wants("term", err, registry.ErrDamaged)
+		b.must(b.Promote(ctx, "f", one, forced("the term is damaged")))
+		b.is("f", one, "", "")
 
 		b.rdb.LPush(ctx, keys+"history:f", "garbage")
-		_, err = b.History(ctx, "f")
+		h, err := b.History(ctx, "f")
 		b.wants("history", err, registry.ErrDamaged)
+		if len(h) != 2 || h[1].From != "" || h[1].To != one || h[1].Text != "the registry is damaged" {
+			b.Errorf("the rest of the history is %+v", h)
+		}
 		b.rdb.HSet(ctx, keys+"verdicts:"+one, "f", "{")
 		_, err = b.List(ctx)
 		b.wants("verdict", err, registry.ErrDamaged)

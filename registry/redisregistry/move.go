@@ -3,7 +3,10 @@ package redisregistry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"github.com/redis/go-redis/v9"
 
 	"farmhand/registry"
 )
@@ -49,6 +52,9 @@ func (s *Store) championed(ctx context.Context, farm string, r registry.Reason) 
 		if found(err) != nil {
 			return "", failed("champion", err)
 		}
+		if !registry.IsVersion(v) {
+			return "", nil
+		}
 		return v, nil
 	}
 	v, _, err := s.Champion(ctx, farm)
@@ -61,20 +67,21 @@ func (s *Store) Rollback(ctx context.Context, farm string, r registry.Reason) (s
 		return "", err
 	}
 	for {
-		a, back, err := s.aliases(ctx, farm)
-		if err != nil {
-			return "", err
-		}
-		if !back {
+		back, err := s.rdb.HGet(ctx, aliasesKey, previous+" "+farm).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
 			return "", fmt.Errorf("%w: %s", registry.ErrNothing, farm)
-		}
-		if a.Previous != "" {
-			if err := s.usable(ctx, farm, a.Previous, r); err != nil {
+		case err != nil:
+			return "", failed("previous", err)
+		case back != "" && !registry.IsVersion(back):
+			return "", notVersion(previous, farm, back)
+		case back != "":
+			if err := s.usable(ctx, farm, back, r); err != nil {
 				return "", err
 			}
 		}
-		if done, err := s.move(ctx, registry.Rollback, farm, a.Previous, a.Previous, r); done || err != nil {
-			return a.Previous, err
+		if done, err := s.move(ctx, registry.Rollback, farm, back, back, r); done || err != nil {
+			return back, err
 		}
 	}
 }

@@ -41,34 +41,31 @@ func (s *Store) Champion(ctx context.Context, farm string) (string, int64, error
 		}
 	}
 	if v := version.Val(); v != "" && !registry.IsVersion(v) {
-		return "", 0, notVersion(farm, v)
+		return "", 0, notVersion(champion, farm, v)
 	}
 	return version.Val(), term, nil
 }
 
-func notVersion(farm, v string) error {
-	return fmt.Errorf("%w: an alias of %s is %.80q; promote a version by force", registry.ErrDamaged, farm, v)
+func notVersion(alias, farm, v string) error {
+	return fmt.Errorf("%w: the %s of %s is %.80q; promote a version by force", registry.ErrDamaged, alias, farm, v)
 }
 
 // Aliases implements registry.Registry.
-func (s *Store) Aliases(ctx context.Context, farm string) (registry.Aliases, error) {
-	a, _, err := s.aliases(ctx, farm)
-	return a, err
-}
-
-// aliases of a farm, and whether something can be rolled back.
-func (s *Store) aliases(ctx context.Context, farm string) (a registry.Aliases, back bool, err error) {
+func (s *Store) Aliases(ctx context.Context, farm string) (a registry.Aliases, err error) {
+	names := []string{champion, challenger, previous}
 	list, err := s.rdb.HMGet(ctx, aliasesKey, champion+" "+farm, challenger+" "+farm, previous+" "+farm).Result()
 	if err != nil {
-		return a, false, failed("aliases", err)
+		return a, failed("aliases", err)
 	}
 	for i, to := range []*string{&a.Champion, &a.Challenger, &a.Previous} {
-		*to, _ = list[i].(string) // nil: there is none
-		if *to != "" && !registry.IsVersion(*to) {
-			return registry.Aliases{}, false, notVersion(farm, *to)
+		v, _ := list[i].(string) // nil: there is none
+		if v != "" && !registry.IsVersion(v) {
+			err = errors.Join(err, notVersion(names[i], farm, v))
+			continue
 		}
+		*to = v
 	}
-	return a, list[2] != nil, nil
+	return a, err
 }
 
 // Policy implements registry.Source.
@@ -200,13 +197,17 @@ func (s *Store) History(ctx context.Context, farm string) ([]registry.Change, er
 	if err != nil {
 		return nil, failed("history", err)
 	}
-	list := make([]registry.Change, len(entries))
-	for i, text := range entries {
-		if list[i], err = changeOf(text); err != nil {
-			return nil, fmt.Errorf("%w: the history of %s: %w", registry.ErrDamaged, farm, err)
+	list := make([]registry.Change, 0, len(entries))
+	var damaged error
+	for _, text := range entries {
+		c, err := changeOf(text)
+		if err != nil {
+			damaged = fmt.Errorf("%w: the history of %s: %w; the other changes are whole", registry.ErrDamaged, farm, err)
+			continue
 		}
+		list = append(list, c)
 	}
-	return list, nil
+	return list, damaged
 }
 
 // changeOf reads "µs kind from to reason".

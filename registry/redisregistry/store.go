@@ -9,7 +9,7 @@
 //	farmhand:{policies}:verdicts:VERSION  hash: farm → verdict (JSON)
 //	farmhand:{policies}:aliases        hash: "champion FARM", "challenger FARM", "previous FARM" → version
 //	farmhand:{policies}:history:FARM   list: "µs kind from to reason", the newest first
-//	farmhand:{policies}:terms          hash: farm → counter of promotions and rollbacks
+//	farmhand:{policies}:terms          hash: farm → revision of its last promotion or rollback
 //	farmhand:{policies}:revision       counter of moves
 package redisregistry
 
