@@ -72,6 +72,14 @@ func TestSettle(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 
+	// Killed after the promotion, which somebody rolls back before it is made good.
+	if _, err := reg.Rollback(t.Context(), "f", registry.Reason{By: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := Settle(t.Context(), reg, "f", version, good); done || err != nil || champion() != "" {
+		t.Errorf("after the rollback: %v, %v, champion %q", done, err, champion())
+	}
+
 	// Meanwhile somebody has promoted another one.
 	other, err := reg.Import(t.Context(), registrytest.File(t, 1), registry.Origin{})
 	if err != nil {

@@ -38,11 +38,32 @@ func (s *Store) Promote(ctx context.Context, farm, version string, r registry.Re
 			if err := registry.Permit(v, a); err != nil {
 				return err
 			}
+			if err := s.stands(ctx, farm, version); err != nil {
+				return err
+			}
 		}
 		if done, err := s.move(ctx, registry.Promotion, farm, version, a, r); done || err != nil {
 			return err
 		}
 	}
+}
+
+// stands checks that the last promotion of a version was not rolled back: the verdict
+// which led to it may come again, when a trainer was killed before it could note it.
+func (s *Store) stands(ctx context.Context, farm, version string) error {
+	history, err := s.History(ctx, farm)
+	if err != nil && !errors.Is(err, registry.ErrDamaged) {
+		return err
+	}
+	for _, c := range history {
+		switch {
+		case c.Kind == registry.Rollback && c.From == version:
+			return fmt.Errorf("%w: it was champion here, and was rolled back", registry.ErrRefused)
+		case c.Kind == registry.Promotion && c.To == version:
+			return nil
+		}
+	}
+	return nil
 }
 
 // championed is the champion of a farm. One that is damaged may be replaced by force.

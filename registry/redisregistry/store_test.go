@@ -235,6 +235,9 @@ func TestPromotionAndRollback(t *testing.T) {
 		b.is("f", one, "", "")
 		_, err = b.Rollback(ctx, "f", registry.Reason{})
 		b.wants("a second rollback", err, registry.ErrNothing)
+		b.must(b.Judge(ctx, "f", two, promoted(one)))
+		b.wants("what was rolled back", b.Promote(ctx, "f", two, registry.Reason{By: "gate"}), registry.ErrRefused)
+		b.is("f", one, "", "")
 
 		h, err := b.History(ctx, "f")
 		b.must(err)
