@@ -114,6 +114,7 @@ var (
 	ErrFull    = errors.New("trainer: as many runs as may be are under way")
 	ErrEarly   = errors.New("trainer: the farm's last training by schedule is not long enough ago")
 	ErrGone    = errors.New("trainer: the checkpoint is gone")
+	ErrDamaged = errors.New("trainer: the record of the run is damaged")
 
 	// ErrNoDeadline: nothing is ever late there, and a policy that learned with a deadline
 	// would be handed back as soon as it acts.
@@ -146,11 +147,14 @@ type Store interface {
 	// Cancel a run. It returns what the run is then.
 	Cancel(ctx context.Context, id string) (Run, error)
 	Get(ctx context.Context, id string) (Run, error)
-	// List runs, the newest first.
+	// List runs, the newest first. Where the error wraps ErrDamaged, the runs that it
+	// names are left out, and the others are good.
 	List(ctx context.Context) ([]Run, error)
 	// Overdue are the runs that nobody has worked at for three slices, with the slice
 	// that is next: for the one that asks to post again. Each is named once in three
 	// slices, whoever asks; one that was named too often without effect has failed.
+	// Where the error wraps ErrDamaged, the runs that it names are given up, and the
+	// others are good.
 	Overdue(ctx context.Context) ([]Ticket, error)
 }
 

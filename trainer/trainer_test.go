@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -135,7 +135,7 @@ func (o *overdue) Overdue(context.Context) ([]trainer.Ticket, error) {
 	if list == nil {
 		return nil, errors.New("Redis is away")
 	}
-	return list, nil
+	return list, fmt.Errorf("%w: another one", trainer.ErrDamaged)
 }
 
 type posts chan trainer.Ticket
@@ -145,11 +145,13 @@ func (p posts) Post(_ context.Context, t trainer.Ticket) error {
 	return errors.New("the gateway is away")
 }
 
-// A Watch posts what stands still, and goes on when store or gateway are away.
+// A Watch posts what stands still, and goes on when store or gateway are away, or a run
+// is damaged.
 func TestWatch(t *testing.T) {
 	store, posted, tick := &overdue{answers: make(chan []trainer.Ticket, 4)}, make(posts, 4), make(chan time.Time)
 	key := trainer.Key("sesame")
-	w := trainer.StartWatch(store, posted, key, tick, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	var log strings.Builder
+	w := trainer.StartWatch(store, posted, key, tick, slog.New(slog.NewTextHandler(&log, nil)))
 	store.answers <- nil
 	store.answers <- []trainer.Ticket{{Run: "a", Slice: 2}, {Run: "b", Slice: 5}}
 	store.answers <- []trainer.Ticket{{Run: "c", Slice: 0}}
@@ -167,5 +169,8 @@ func TestWatch(t *testing.T) {
 	}
 	if runs != "abc" {
 		t.Errorf("posted: %s", runs)
+	}
+	if told := log.String(); strings.Count(told, "cannot be watched") != 1 || strings.Count(told, "given up") != 2 {
+		t.Errorf("told: %s", told)
 	}
 }

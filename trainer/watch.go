@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -49,7 +50,10 @@ func (w *Watch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, postTimeout)
 	defer cancel()
 	overdue, err := w.store.Overdue(ctx)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case errors.Is(err, ErrDamaged):
+		w.log.Error("a training is given up, the others are watched", "error", err)
+	case err != nil && ctx.Err() == nil:
 		w.log.Warn("trainings cannot be watched", "error", err)
 	}
 	for _, t := range overdue {

@@ -34,7 +34,8 @@ func (s *Store) List(ctx context.Context) ([]trainer.Run, error) {
 	return s.read(ctx, ids)
 }
 
-// read runs, in one round trip; unknown ones are left out.
+// read runs, in one round trip; unknown ones are left out. So are damaged ones, which
+// the error names.
 func (s *Store) read(ctx context.Context, ids []string) ([]trainer.Run, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -45,22 +46,30 @@ func (s *Store) read(ctx context.Context, ids []string) ([]trainer.Run, error) {
 	for i, id := range ids {
 		hashes[i] = pipe.HGetAll(ctx, runKey+id)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, _ = pipe.Exec(ctx) // each has an error of its own
+	if err := now.Err(); err != nil {
 		return nil, failed("read", err)
 	}
 	var runs []trainer.Run
+	var damaged []error
 	for i, id := range ids {
-		fields := hashes[i].Val()
-		if len(fields) == 0 {
+		var r trainer.Run
+		fields, err := hashes[i].Result()
+		switch {
+		case err == nil && len(fields) == 0:
 			continue
+		case err == nil:
+			r, err = decode(id, fields, now.Val().Add(s.offset()))
+		case !redis.HasErrorPrefix(err, "WRONGTYPE"):
+			return nil, failed("read", err)
 		}
-		r, err := decode(id, fields, now.Val().Add(s.offset()))
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, fmt.Errorf("%w: %s: %w", trainer.ErrDamaged, runKey+id, err))
+			continue
 		}
 		runs = append(runs, r)
 	}
-	return runs, nil
+	return runs, errors.Join(damaged...)
 }
 
 func decode(id string, f map[string]string, now time.Time) (trainer.Run, error) {
@@ -74,10 +83,7 @@ func decode(id string, f map[string]string, now time.Time) (trainer.Run, error) 
 	r.Held, errs[4] = until.After(now), err
 	errs[5] = json.Unmarshal([]byte(f["request"]), &r.Request)
 	errs[6] = json.Unmarshal([]byte(f["progress"]), &r.Progress)
-	if err := errors.Join(errs[:]...); err != nil {
-		return r, fmt.Errorf("trainer: run %s cannot be read: %w", id, err)
-	}
-	return r, nil
+	return r, errors.Join(errs[:]...)
 }
 
 // instant reads microseconds since 1970; none or 0 is no instant.

@@ -215,16 +215,22 @@ func (s *Store) Overdue(ctx context.Context) ([]trainer.Ticket, error) {
 		return nil, failed("overdue", err)
 	}
 	var list []trainer.Ticket
+	var damaged []error
 	for _, id := range ids {
 		slice, err := s.run(ctx, overdueScript, id, nil, trainer.MaxPosts).Int()
 		if err != nil {
-			return list, failed("overdue", err)
+			err = failed("overdue", err)
 		}
-		if slice >= 0 {
+		switch {
+		case errors.Is(err, trainer.ErrDamaged):
+			damaged = append(damaged, err)
+		case err != nil:
+			return list, err
+		case slice >= 0:
 			list = append(list, trainer.Ticket{Run: id, Slice: slice})
 		}
 	}
-	return list, nil
+	return list, errors.Join(damaged...)
 }
 
 // lost is the error of a script that is refused to all but the holder.
@@ -238,7 +244,13 @@ func lost(what, answer string, err error) error {
 	return nil
 }
 
-func failed(what string, err error) error { return fmt.Errorf("trainer: %s: %w", what, err) }
+// failed says what Redis could not do.
+func failed(what string, err error) error {
+	if redis.HasErrorPrefix(err, "NORUN") { // by scripts/base.lua
+		return fmt.Errorf("%w: %w", trainer.ErrDamaged, err)
+	}
+	return fmt.Errorf("trainer: %s: %w", what, err)
+}
 
 func encode(p trainer.Progress) ([]byte, error) {
 	b, err := json.Marshal(p)

@@ -362,6 +362,59 @@ func TestCheckpointIsBoundedAndMayBeGone(t *testing.T) {
 	f.want("gone", err, trainer.ErrGone)
 }
 
+// A run whose record is damaged is told of by its id; the others are listed and watched.
+func TestDamage(t *testing.T) {
+	for name, spoil := range map[string]func(f *fixture, key string){
+		"progress":     func(f *fixture, key string) { f.rdb.HSet(ctx, key, "progress", `{"phase":7}`) },
+		"request":      func(f *fixture, key string) { f.rdb.HDel(ctx, key, "request") },
+		"posts":        func(f *fixture, key string) { f.rdb.HSet(ctx, key, "posts", "many", "created", "once") },
+		"another type": func(f *fixture, key string) { f.rdb.Del(ctx, key); f.rdb.Set(ctx, key, "x", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := setup(t)
+			f.create("bad")
+			f.create("good")
+			key := "farmhand:{trainer}:run:bad"
+			spoil(f, key)
+			damaged := func(what string, err error) {
+				t.Helper()
+				if f.want(what, err, trainer.ErrDamaged); err == nil || !strings.Contains(err.Error(), key) {
+					t.Errorf("%s: %v does not name %s", what, err, key)
+				}
+			}
+			list, err := f.List(ctx)
+			if damaged("the list", err); len(list) != 1 || list[0].ID != "good" {
+				t.Errorf("the list: %+v", list)
+			}
+			_, err = f.Get(ctx, "bad")
+			damaged("one", err)
+			_, _, err = f.Create(ctx, "bad", request("web"), slice, 0)
+			damaged("made again", err)
+
+			f.pass(3*slice + time.Second)
+			overdue, err := f.Overdue(ctx)
+			if err != nil {
+				damaged("overdue", err)
+			}
+			if !strings.Contains(fmt.Sprint(overdue), "{good 0 }") {
+				t.Errorf("overdue: %v", overdue)
+			}
+			for range trainer.MaxPosts + 1 { // it ends by itself, and is told of once at most
+				f.pass(3*slice + time.Second)
+				_, err := f.Overdue(ctx)
+				f.want("overdue later", err, nil)
+			}
+			if n := f.rdb.ZCard(ctx, "farmhand:{trainer}:due").Val(); n != 0 {
+				t.Errorf("%d are under way", n)
+			}
+			_, err = f.Begin(ctx, "bad", 0, "h")
+			f.want("a slice", err, map[bool]error{true: trainer.ErrDamaged, false: trainer.ErrOver}[name == "another type"])
+			_, err = f.Cancel(ctx, "bad")
+			damaged("cancelled", err)
+		})
+	}
+}
+
 // Without Redis every call is an error, none of those that mean something.
 func TestRedisAway(t *testing.T) {
 	server := redistest.Start(t)

@@ -12,6 +12,6 @@ if number('posts') >= tonumber(ARGV[3]) then
   over(ARGV[2], 'failed', 'slice ' .. number('slice') .. ' was posted again ' .. ARGV[3] .. ' times and nobody took it')
   return -1
 end
-redis.call('HINCRBY', KEYS[1], 'posts', 1)
+redis.call('HSET', KEYS[1], 'posts', number('posts') + 1)
 alive(ARGV[2])
 return number('slice')
