@@ -18,6 +18,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -231,7 +232,9 @@ func callID(r *http.Request) string {
 func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 	if !r.URL.Query().Has("run") {
 		runs, err := a.Store.List(r.Context())
-		if err != nil {
+		if errors.Is(err, trainer.ErrDamaged) {
+			a.Log.Error("a training is left out of the list", "error", err)
+		} else if err != nil {
 			return err
 		}
 		return answer(w, http.StatusOK, Runs{append([]trainer.Run{}, runs...)})
@@ -266,11 +269,24 @@ func (a *api) refusal(err error) error {
 		return problem.New(http.StatusNotFound, "unknown-run", detail(err)).At("run", "GET / lists them")
 	case errors.Is(err, trainer.ErrFull):
 		return problem.New(http.StatusTooManyRequests, "too-many-runs", detail(err)).At("run", "wait until one is over, or cancel one").After(time.Minute)
+	case errors.Is(err, trainer.ErrDamaged):
+		a.Log.Error("a training cannot be read", "error", err)
+		return problem.New(http.StatusInternalServerError, "damaged-run", detail(err)).At("run", "begin another one; DEL of its key in Redis forgets this one")
 	case errors.Is(err, a.Draining):
 		return problem.New(http.StatusServiceUnavailable, "draining", "this trainer is about to end").After(2 * time.Second)
 	}
 	a.Log.Warn("a call could not be served", "error", err)
-	return problem.New(http.StatusServiceUnavailable, "unavailable", "Redis could not be reached; the function's log has it").After(2 * time.Second)
+	what := "it could not be done"
+	if unreachable(err) {
+		what = "Redis could not be reached"
+	}
+	return problem.New(http.StatusServiceUnavailable, "unavailable", what+"; the function's log has it").After(2 * time.Second)
+}
+
+// unreachable reports whether an error is of a connection, not of what came by it.
+func unreachable(err error) bool {
+	var of net.Error
+	return errors.As(err, &of) || errors.Is(err, io.EOF)
 }
 
 // detail is an error without the name of the package.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +34,7 @@ type fake struct {
 	runs      map[string]trainer.Run
 	scheduled int
 	slices    []trainer.Ticket
-	err       error // of a slice
+	err       error // of a slice, or of a list
 }
 
 func (f *fake) Start(_ context.Context, id string, r trainer.Request) (trainer.Run, bool, error) {
@@ -73,7 +76,7 @@ func (f *fake) List(context.Context) (list []trainer.Run, err error) {
 	for _, r := range f.runs {
 		list = append(list, r)
 	}
-	return list, nil
+	return list, f.err
 }
 
 func setup() (*fake, http.Handler) {
@@ -213,6 +216,34 @@ func TestRefusals(t *testing.T) {
 	}
 	if w := call(h, "POST", "/", `{"farm": "web"}`, "Authorization", bearer, "X-Call-Id", "z"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("too many: %d %s", w.Code, w.Body)
+	}
+}
+
+// What cannot be read is no reason to say that Redis is away, nor to hide what can.
+func TestDamage(t *testing.T) {
+	f, h := setup()
+	f.runs["a"] = trainer.Run{ID: "a", State: trainer.Running}
+	slice, _ := json.Marshal(key.Ticket("b", 0))
+	for _, c := range []struct {
+		err          error
+		slice, list  int
+		code, detail string
+	}{
+		{fmt.Errorf("%w: b: nonsense", trainer.ErrDamaged), 500, 200, "damaged-run", "the record of the run is damaged: b"},
+		{fmt.Errorf("trainer: list: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), 503, 503, "unavailable", "Redis could not be reached"},
+		{fmt.Errorf("trainer: list: %w", io.EOF), 503, 503, "unavailable", "Redis could not be reached"},
+		{fmt.Errorf("trainer: list: %w", context.DeadlineExceeded), 503, 503, "unavailable", "Redis could not be reached"},
+		{errors.New("trainer: list: WRONGTYPE"), 503, 503, "unavailable", "it could not be done"},
+	} {
+		f.err = c.err
+		w := call(h, "POST", "/", string(slice))
+		var p problem.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != c.slice || p.Type != c.code || !strings.HasPrefix(p.Detail, c.detail) {
+			t.Errorf("%v: a slice: %d %s", c.err, w.Code, w.Body)
+		}
+		if w := call(h, "GET", "/", "", "Authorization", bearer); w.Code != c.list || c.list == 200 && !strings.Contains(w.Body.String(), `"run":"a"`) {
+			t.Errorf("%v: the list: %d %s", c.err, w.Code, w.Body)
+		}
 	}
 }
 
