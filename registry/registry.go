@@ -70,6 +70,9 @@ type Registry interface {
 	// first one took away. ErrNothing says that there is no champion, or that it came
 	// by a rollback.
 	Rollback(ctx context.Context, farm string, r Reason) (version string, err error)
+	// Forget the aliases and the history of a farm that is no more, so that its versions
+	// make room.
+	Forget(ctx context.Context, farm string) error
 
 	// Aliases of a farm. One that is damaged is left out, and the error says which; a
 	// forced promotion mends them.

@@ -3,6 +3,7 @@
 //	GET  /policies                        all versions, the newest first
 //	GET  /policies?farm=W                 those that a farm has to do with, its aliases, its history
 //	POST /policies?by=&note=              import: the body is the policy file
+//	DELETE /policies?farm=W               forget a farm that is no more: its aliases, its history
 //	GET  /policies/NAME                   one version with the verdicts on it
 //	GET  /policies/NAME/file              its bytes
 //	POST /policies/NAME/promote?farm=W    {"by": "ann", "reason": "…", "forced": true}
@@ -66,6 +67,7 @@ func New(c Config) http.Handler {
 	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET " + Path:                      a.list,
 		"POST " + Path:                     a.imports,
+		"DELETE " + Path:                   a.forget,
 		"GET " + Path + "/{name}":          a.show,
 		"GET " + Path + "/{name}/file":     a.file,
 		"POST " + Path + "/rollback":       a.rollback,
@@ -79,7 +81,7 @@ func New(c Config) http.Handler {
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, problem.New(http.StatusNotFound, "not-found", r.Method+" of this path is not served").
-			At("path", "GET or POST "+Path+", GET "+Path+"/NAME, GET "+Path+"/NAME/file, POST "+Path+"/NAME/promote or "+Path+"/rollback"))
+			At("path", "GET, POST or DELETE "+Path+", GET "+Path+"/NAME, GET "+Path+"/NAME/file, POST "+Path+"/NAME/promote or "+Path+"/rollback"))
 	})
 	return mux
 }
@@ -133,6 +135,22 @@ func (a *api) imports(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answer(w, http.StatusCreated, v)
+}
+
+func (a *api) forget(w http.ResponseWriter, r *http.Request) error {
+	farm := r.URL.Query().Get("farm")
+	switch unknown := a.known(farm); {
+	case farm == "":
+		return unknown
+	case unknown == nil:
+		return problem.New(http.StatusConflict, "farm-in-use", fmt.Sprintf("%.80q is a farm", farm)).
+			At("farm", "remove its function; an hour later the farm is gone too")
+	}
+	if err := a.Registry.Forget(r.Context(), farm); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func (a *api) show(w http.ResponseWriter, r *http.Request) error {
@@ -300,7 +318,7 @@ func (a *api) refusal(r *http.Request, err error) error {
 	case errors.Is(err, registry.ErrNothing):
 		return problem.New(http.StatusConflict, "nothing-to-roll-back", "there is no promotion that could be taken back").At("farm", "promote a version by name")
 	case errors.Is(err, registry.ErrFull):
-		return problem.New(http.StatusInsufficientStorage, "registry-full", detail(err)).At("body", "promote other versions for some of the farms: what none names makes room")
+		return problem.New(http.StatusInsufficientStorage, "registry-full", detail(err)).At("body", "promote other versions for some of the farms, or DELETE "+Path+"?farm=W of one that is no more: what none names makes room")
 	case errors.Is(err, registry.ErrDamaged):
 		a.Log.Error("the registry is damaged", "path", r.URL.Path, "error", err)
 		return problem.New(http.StatusInternalServerError, "registry-damaged", detail(err)).At("name", "the champion that was loaded goes on; import the file again")

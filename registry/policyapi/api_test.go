@@ -167,6 +167,29 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
+// A farm that was removed can be forgotten, and no other.
+func TestForget(t *testing.T) {
+	b := setup(t)
+	one := b.put(1).Version
+	for _, farm := range []string{"thumbnail", "removed"} {
+		if err := b.reg.Promote(t.Context(), farm, one, registry.Reason{Text: "x", Forced: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.refused(409, "farm-in-use", "farm", "DELETE", "/policies?farm=thumbnail", "")
+	b.refused(404, "unknown-farm", "farm", "DELETE", "/policies", "")
+	for range 2 {
+		if w := b.call("DELETE", "/policies?farm=removed", nil); w.Code != 204 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	var v registry.Version
+	b.get(&v, "GET", "/policies/"+one, "")
+	if len(v.Uses) != 1 || v.Uses[0].Farm != "thumbnail" {
+		t.Errorf("it is used by %+v", v.Uses)
+	}
+}
+
 // Damage and absence are told apart, and neither moves anything.
 func TestDamageAndOutage(t *testing.T) {
 	b := setup(t)

@@ -107,6 +107,19 @@ func (s *Store) Rollback(ctx context.Context, farm string, r registry.Reason) (s
 	}
 }
 
+// Forget implements registry.Registry.
+func (s *Store) Forget(ctx context.Context, farm string) error {
+	pipe := s.rdb.TxPipeline()
+	pipe.HDel(ctx, aliasesKey, champion+" "+farm, challenger+" "+farm, previous+" "+farm)
+	pipe.HDel(ctx, termsKey, farm)
+	pipe.Del(ctx, historyKey+farm)
+	pipe.Incr(ctx, revisionKey)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return failed("forget "+farm, err)
+	}
+	return nil
+}
+
 // usable checks that an alias may be moved to a version: its bytes are whole, and it
 // can run with this program.
 func (s *Store) usable(ctx context.Context, farm, version string, r registry.Reason) error {

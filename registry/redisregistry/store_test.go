@@ -182,6 +182,17 @@ func TestRoom(t *testing.T) {
 		if list, err := b.List(ctx); err != nil || len(list) != 3 {
 			b.Errorf("a full registry lost something: %d versions, %v", len(list), err)
 		}
+		before := b.revision()
+		b.must(b.Forget(ctx, "g"))
+		b.is("g", "", "", "")
+		if h, err := b.History(ctx, "g"); len(h) > 0 || err != nil || b.revision() == before {
+			b.Errorf("of a farm that is forgotten there is %+v, %v", h, err)
+		}
+		b.put(5)
+		_, err = b.Policy(ctx, three)
+		b.wants("the one that was named by a farm that is forgotten", err, registry.ErrUnknown)
+		b.is("f", named, "", "")
+		b.is("h", "", four, "")
 	})
 	size := len(registrytest.File(t, 1))
 	both(t, redisregistry.Limits{Bytes: 5 * size / 2}, func(b *bench) {
