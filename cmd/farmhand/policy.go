@@ -62,6 +62,9 @@ func policyListCmd() *cobra.Command {
 						fmt.Fprintln(cmd.OutOrStdout())
 						writeHistory(cmd.OutOrStdout(), l.History)
 					}
+					for _, what := range l.Damaged {
+						fmt.Fprintln(cmd.ErrOrStderr(), oneLine(what))
+					}
 				})
 			})
 		},
