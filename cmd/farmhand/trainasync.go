@@ -218,8 +218,11 @@ func outcome(r trainer.Run) string {
 	if p.Verdict != nil {
 		s += ": " + string(p.Verdict.Outcome)
 	}
-	if p.Promoted {
+	switch {
+	case p.Promoted:
 		s += ", champion now"
+	case p.Verdict != nil && r.Request.Farm == "":
+		s += ", for no farm"
 	}
 	return s
 }

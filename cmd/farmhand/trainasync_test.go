@@ -131,6 +131,9 @@ func TestTrainAsyncOutcomes(t *testing.T) {
 	if out, talk, code := trained(t, setupTrainer(trainer.Done, false), "--async", "--farm", "web", "--follow"); code != exitRefused || !strings.Contains(out, "rejected") {
 		t.Errorf("rejected: code %d: %s\n%s", code, out, talk)
 	}
+	if out, _, code := trained(t, setupTrainer(trainer.Done, false), "--async", "--scenario", "bursty", "--follow"); code != 0 || !strings.Contains(out, "rejected, for no farm") {
+		t.Errorf("for no farm: code %d: %s", code, out)
+	}
 	if _, talk, code := trained(t, setupTrainer(trainer.Failed, false), "--async", "--scenario", "bursty", "--follow"); code != exitFailed || !strings.Contains(talk, "no luck") {
 		t.Errorf("failed: code %d: %s", code, talk)
 	}
