@@ -9,6 +9,7 @@ import (
 
 	"farmhand/evaluate"
 	"farmhand/policy"
+	"farmhand/sim"
 	"farmhand/sim/workload"
 	"farmhand/telemetry"
 )
@@ -23,7 +24,6 @@ const (
 	mostTasks    = 1_000_000        // of a stretch: it has to fit into memory
 	mostRate     = 10_000           // tasks a second that a row can have
 	longest      = 86_400           // s that services and start-ups of a row can last
-	mostSlots    = 1000             // of a replica, as package sim has it
 	unbalanced   = 0.1              // share of a stretch's tasks that may be unaccounted for
 	gapIntervals = 3                // between two rows, at most
 )
@@ -78,7 +78,7 @@ func plausible(r *telemetry.Row) bool {
 			return false
 		}
 	}
-	if r.Desired < 0 || r.Slots < 0 || r.Slots > mostSlots || r.Late > r.Decided {
+	if r.Desired < 0 || r.Slots < 0 || r.Slots > sim.MaxSlots || r.Late > r.Decided {
 		return false
 	}
 	for _, x := range []policy.Maybe{r.ServiceMean, r.ServiceSD, r.StartupLag} {

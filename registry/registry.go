@@ -61,8 +61,8 @@ type Registry interface {
 	// Promote makes a version the champion of a farm, and the champion there was the
 	// previous one. The error wraps ErrRefused unless the farm's verdict on the version
 	// is Promoted, its champion still the one that the verdict is about, and the version
-	// not what was rolled back since, or r is forced and has a text. The champion itself begins a new term by force; without,
-	// nothing is changed.
+	// not what was rolled back since, or r is forced and has a text. The champion itself
+	// begins a new term by force; without, nothing is changed.
 	Promote(ctx context.Context, farm, version string, r Reason) error
 	// Rollback makes the previous version the champion and returns it; "" where the
 	// champion was the first one, and the farm has none now. There is no previous one

@@ -56,7 +56,7 @@ func checkCounts(sc *workload.Scenario) error {
 		value  int
 		lo, hi int
 	}{
-		{"Farm.Slots", f.Slots, 0, mostSlots}, // 0 = one
+		{"Farm.Slots", f.Slots, 0, MaxSlots}, // 0 = one
 		{"Farm.Min", f.Min, 0, mostReplicas},
 		{"Farm.Max", f.Max, 0, mostReplicas}, // 0 = no bound
 		{"Farm.Start", f.Start, 0, mostReplicas},
@@ -107,9 +107,11 @@ func checkPlatform(p *workload.Platform) error {
 	return nil
 }
 
+// MaxSlots is how many tasks a replica runs at once at most.
+const MaxSlots = 1000
+
 // Bounds of what is simulated.
 const (
-	mostSlots     = 1000
 	mostReplicas  = 10_000
 	mostIntervals = 10_000_000
 	longest       = 1e9 // seconds, thirty years: nanoseconds are counted in 63 bits

@@ -94,14 +94,15 @@ func Text(w io.Writer, list []Ranking) error {
 		fmt.Fprintf(w, "%s, %s on time wanted, %d seeds\n", r.Scenario, percent(r.Target), r.seeds())
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprint(t, " \t")
-		for _, c := range columnsOf(r) {
+		columns := columnsOf(r)
+		for _, c := range columns {
 			fmt.Fprintf(t, "%s\t", c.head)
 		}
 		fmt.Fprintln(t)
 		for k := range r.Places {
 			p := &r.Places[k]
 			fmt.Fprintf(t, "%s\t", p.mark())
-			for _, c := range columnsOf(r) {
+			for _, c := range columns {
 				fmt.Fprintf(t, "%s\t", c.cell(p))
 			}
 			fmt.Fprintln(t)
@@ -126,7 +127,8 @@ func Text(w io.Writer, list []Ranking) error {
 // Markdown writes a ranking as a table.
 func Markdown(w io.Writer, r *Ranking) error {
 	heads, rule := []string{""}, []string{"---"}
-	for i, c := range columnsOf(r) {
+	columns := columnsOf(r)
+	for i, c := range columns {
 		heads = append(heads, c.head)
 		if i < 2 {
 			rule = append(rule, "---")
@@ -140,7 +142,7 @@ func Markdown(w io.Writer, r *Ranking) error {
 	for i := range r.Places {
 		p := &r.Places[i]
 		cells := []string{p.mark()}
-		for _, c := range columnsOf(r) {
+		for _, c := range columns {
 			cells = append(cells, c.cell(p))
 		}
 		if p.Best {
