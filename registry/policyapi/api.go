@@ -321,7 +321,7 @@ func (a *api) refusal(r *http.Request, err error) error {
 		return problem.New(http.StatusInsufficientStorage, "registry-full", detail(err)).At("body", "promote other versions for some of the farms, or DELETE "+Path+"?farm=W of one that is no more: what none names makes room")
 	case errors.Is(err, registry.ErrDamaged):
 		a.Log.Error("the registry is damaged", "path", r.URL.Path, "error", err)
-		return problem.New(http.StatusInternalServerError, "registry-damaged", detail(err)).At("name", "the champion that was loaded goes on; import the file again, or promote a version by force")
+		return problem.New(http.StatusInternalServerError, "registry-damaged", detail(err)).At("name", "the champion that was loaded goes on; import the file again")
 	}
 	a.Log.Warn("a call could not be served", "path", r.URL.Path, "error", err)
 	return problem.New(http.StatusServiceUnavailable, "unavailable", "Redis could not be reached; the function's log has it").After(2 * time.Second)
